@@ -20,11 +20,9 @@ from onlinekernels import (
     Smoother,
     load,
 )
-from onlinekernels._core.run.calibrating import Calibration
-from onlinekernels._core.run.ranks import normal_scores
+from onlinekernels._core.combiners import Calibration, IntervalTracker, interval_ends
+from onlinekernels._core.transforms import NormalScores, Relevance, normal_scores
 from onlinekernels.algorithms.frontmembers import class_members, number_members
-from onlinekernels.model.frontdoor import ends_of, errors_of
-from onlinekernels.model.views import NormalScores, Relevance
 
 DATA = pathlib.Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 DATA = DATA if DATA.is_dir() else pathlib.Path(__file__).resolve().parent.parent.parent.parent / "shared" / "data"
@@ -193,19 +191,21 @@ def test_views():
     view, rows = NormalScores(2), np.column_stack([np.exp(3 * RNG.normal(size=900)), RNG.normal(size=900)])
     found = np.zeros(rows.shape)
     for i in range(0, 900, 50):
-        before, state = view, view.state()
-        view, found[i : i + 50] = view.advanced(rows[i : i + 50])
-        np.testing.assert_equal(before.state(), state)
+        state = view.state()
+        view.opened(rows[i : i + 50])
+        view.committed(0)
+        np.testing.assert_equal(view.state(), state)
+        found[i : i + 50] = view.advance(rows[i : i + 50])
     assert np.abs(found).max() < 4 and abs(found[200:].std() - 1) < 0.15
     assert np.all(np.diff(view.transform(rows[np.argsort(rows[:, 0])])[:, 0]) >= 0)
     special = pytest.importorskip("scipy.special")
     levels = np.linspace(1e-6, 1 - 1e-6, 5001)
     assert np.abs(normal_scores(levels) - special.ndtri(levels)).max() < 1e-7
     relevance = Relevance(2)
-    relevance, _ = relevance.advanced(rows)
+    relevance.advance(rows)
     before = relevance.transform(rows)
-    ratio = relevance.take(np.array([0.9, 0.1]))
-    assert np.allclose(relevance.transform(rows), before * ratio) and relevance.take(np.array([0.9, 0.1])) is None
+    ratio = relevance.rescale(np.array([0.9, 0.1]))
+    assert np.allclose(relevance.transform(rows), before * ratio) and relevance.rescale(np.array([0.9, 0.1])) is None
     assert np.mean(relevance.weights**2) == pytest.approx(1.0)
 
 
@@ -220,7 +220,13 @@ def test_a_view_that_has_seen_other_rows_is_refused(make, y, name, tmp_path):
     model.save(path)
     assert load(path).t_ == 60
     header, arrays = mutations.read(path)
-    header["state"]["learned"][f"views/{name}/count"] += 1
+    learned = header["state"]["learned"]
+    learned[f"views/{name}/count"] += 1
+    mutations.write(path, header, arrays)
+    with pytest.raises(ValueError, match="the sum of the weights is not that of the rows"):
+        load(path)
+    after = make().partial_fit(X[:61], y if y is None else NUMBERS[:61])
+    learned[f"views/{name}/t"], learned[f"views/{name}/count"] = 61, after._state.composition.views[name].scaler.count
     mutations.write(path, header, arrays)
     with pytest.raises(ValueError, match="the views have not seen the rows that the members have learned"):
         load(path)
@@ -349,9 +355,13 @@ def test_an_interval_covers_what_errs_by_no_more_than_its_factor():
     f, deviations, y = rng.normal(1.0, 2.0, 4000), rng.exponential(2.0, 4000), rng.normal(1.0, 2.0, 4000)
     for least in (np.inf, -3.0, 0.0, 1e-9):
         targets = y if least in (np.inf, -3.0) else np.abs(y) if least else np.abs(y) + 1e-8
-        errors = errors_of(f, targets, deviations, np.full(4000, least))
+        errors = np.zeros(4000)
+        for i in range(4000):
+            tracker = IntervalTracker(1, positive=True)
+            tracker.restore({"innovations": np.zeros((0, 1)), "least": [least]})
+            errors[i] = tracker.advance([[f[i]]], [[targets[i]]], [[deviations[i]]])[0][0, 0]
         for factor in (0.3, 1.0, 3.0, 10.0):
-            low, high = ends_of(f, factor * deviations, np.full(4000, least))
+            low, high = interval_ends(f, factor * deviations, np.full(4000, least))
             assert np.array_equal((low <= targets) & (targets <= high), errors <= factor)
 
 

@@ -14,10 +14,9 @@ from cases import covering, each
 
 import onlinekernels as ok
 from onlinekernels import KRLS, SelfTuned, load
+from onlinekernels._core.combiners import IntervalTracker, LeastSquares, interval_factors
 from onlinekernels.algorithms import renewal, tuned
-from onlinekernels.model.combining import LeastSquares
 from onlinekernels.model.compositestate import flat, grown
-from onlinekernels.model.intervals import interval_factor, interval_factors
 from onlinekernels.model.posteriors import Posterior
 from onlinekernels.selftuning.descent import minimize
 from onlinekernels.selftuning.evidence import Evidence, gradient_axes
@@ -218,23 +217,32 @@ def one_by_one(scores, Y, counts, memory, prior, shared, origin):
 
 def test_combination_is_least_squares():
     rng = np.random.default_rng(4)
-    for shared, outputs, origin in ((True, 3, -1.0), (False, 2, None), (True, 1, None), (False, 1, None)):
-        Y = rng.normal(size=(600, outputs)) * (1.0 if shared else [1.0, 1e6][:outputs])
+    for shared, outputs, origin in ((True, 3, -1.0), (False, 2, None), (False, 1, None)):
+        y = rng.integers(0, outputs, size=600).astype(float) if shared else rng.normal(size=(600, outputs)) * [1.0, 1e6][:outputs]
+        Y = np.where(np.arange(3) == y[:, None], 1.0, -1.0) if shared else y
         scores = Y[:, None] * rng.uniform(0.5, 1.5, size=(1, 3, 1)) + np.abs(Y).mean(axis=0) * 0.3 * rng.normal(size=(600, 3, outputs))
         counts = rng.uniform(0.0, 2.0, size=600)
         expected = one_by_one(scores, Y, counts, 0.99, 5.0, shared, origin)
         for size in (1, 37, 600):
-            stack = LeastSquares(3, 1 if shared else outputs, 0.99, 5.0, origin)
-            parts = [stack.advance(scores[i : i + size], Y[i : i + size], counts[i : i + size]) for i in range(0, 600, size)]
+            stack = LeastSquares(3, 0 if shared else outputs, 0.99, 5.0)
+            parts = [stack.advance(scores[i : i + size], y[i : i + size], counts=counts[i : i + size])[0] for i in range(0, 600, size)]
             assert np.allclose(np.concatenate(parts), expected, rtol=1e-9, atol=1e-9 * np.abs(Y).max())
             assert origin is not None or np.allclose(stack.weights().sum(axis=1), 1.0)
         if shared:
             expected = np.einsum("m,tmc->tc", stack.weights()[0], scores) + (0.0 if origin is None else stack.weights().sum() - 1.0)
-            assert np.allclose(stack.combined(scores), expected)
+            assert np.allclose(stack.combined(scores)[0], expected)
     agreeing = LeastSquares(3, 1, 0.99, 5.0)
     same = np.repeat(rng.normal(size=(300, 1, 1)), 3, axis=1)
-    assert np.allclose(agreeing.advance(same, rng.normal(size=(300, 1)))[:, 0], same[:, 0, 0])  # members that agree for ever
+    assert np.allclose(agreeing.advance(same, rng.normal(size=(300, 1)))[0][:, 0], same[:, 0, 0])  # members that agree for ever
     assert np.allclose(agreeing.weights(), 1 / 3)
+
+
+def tracker_by_hand(innovations, coverage):
+    """The smallest that covers the last 500 and one to come, led along the last 200."""
+    half = np.sort(innovations)[int(np.ceil((len(innovations) + 1) * coverage)) - 1]
+    for innovation in innovations[-200:]:
+        half *= np.exp(0.1 * coverage) if innovation > half else np.exp(-0.1 * (1.0 - coverage))
+    return pytest.approx(half, rel=1e-12)
 
 
 def test_intervals_cover():
@@ -243,9 +251,13 @@ def test_intervals_cover():
         factors = interval_factors(innovations, 500, coverage)
         assert abs(np.mean(innovations[500:] <= factors[:-1]) - coverage) < 0.01
         for t in (500, 777, 4000):
-            assert factors[t - 500] == interval_factor(innovations[t - 500 : t], coverage)
-    assert interval_factor(np.zeros((0, 2)), 0.9).round(3).tolist() == [1.645, 1.645]
-    assert interval_factor(np.full((3, 1), 9.0), 0.99).tolist() == [9.0]
+            tracker = IntervalTracker(1)
+            tracker.advance(np.zeros((t, 1)), innovations[:t], np.ones((t, 1)))
+            assert factors[t - 500] == tracker.half_widths(coverage) == tracker_by_hand(innovations[t - 500 : t, 0], coverage)
+    assert IntervalTracker(2).half_widths(0.9).round(3).tolist() == [1.645, 1.645]
+    few = IntervalTracker(1)
+    few.advance(np.zeros((3, 1)), np.full((3, 1), 9.0), np.ones((3, 1)))
+    assert few.half_widths(0.99).tolist() == [9.0]
 
 
 def test_trees_of_names():

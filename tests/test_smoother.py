@@ -12,7 +12,7 @@ import pytest
 import onlinekernels as ok
 from onlinekernels import Gaussian, Laplacian, Recent, Reservoir, RunningScaler, Smoother, load
 from onlinekernels._core.smoothing import LocalRows
-from onlinekernels._core.run.ranks import Ranks
+from onlinekernels._core.transforms import Ranks
 from onlinekernels.model import smoothing
 from onlinekernels.nouns.losses import as_loss
 

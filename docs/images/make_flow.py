@@ -12,7 +12,7 @@ BOXES = {  # name: (left, bottom, width, height, colour, title, text)
     "plan": (6.2, 6.15, 2.6, 0.95, PYTHON, "model/plan", "nouns and a rule,\nvalidated, once per fit"),
     "state": (9.4, 6.15, 2.6, 0.95, PYTHON, "model/state", "what is learned;\nsaved and loaded by name"),
     "engine": (0.2, 4.35, 2.2, 0.95, CORE, "run/engine", "cuts rows into pieces;\nsignals between pieces"),
-    "source": (3.0, 4.35, 2.6, 0.95, CORE, "run/scaling", "a piece of rows,\nscaled as of each row"),
+    "source": (3.0, 4.35, 2.6, 0.95, CORE, "transforms", "a piece of rows,\nscaled as of each row"),
     "dictionary": (6.2, 4.35, 2.6, 0.95, CORE, "points", "all inner products of a piece:\ntwo matrix products"),
     "kernel": (9.4, 4.35, 2.6, 0.95, CORE, "points/kernelrows", "one row of kernel values,\nin the cache"),
     "evaluate": (0.75, 1.95, 2.5, 1.05, LOOP, "evaluate", "functions: terms, weights,\nmaps, trees, posterior"),

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels._core.combiners import AveragedRanks
+from onlinekernels._core.transforms import StandardScores
 from onlinekernels.algorithms.ensembles import EnsembleLearner
 from onlinekernels.algorithms.frontmembers import EFFORTS
 from onlinekernels.algorithms.smoother import Smoother
-from onlinekernels.model.combining import AveragedRanks
 from onlinekernels.model.compositestate import CompositePlan
 from onlinekernels.model.composition import checked_rows
 from onlinekernels.model.ensemble import Ensemble
 from onlinekernels.model.members import Voice, checked_sleep
-from onlinekernels.model.views import Scores
 from onlinekernels.nouns.budgets import Reservoir
 from onlinekernels.nouns.kernels import Gaussian, Laplacian
 from onlinekernels.nouns.losses import NuNovelty
@@ -156,7 +156,7 @@ class OnlineKernelDetector(EnsembleLearner):
             "centre": Centre("squashed"),
         }
         fading = 1.0 if memory is None else 1.0 - 1.0 / max(2, memory)
-        views = {"z": Scores(d, fading), "squashed": Scores(d, fading, squashed=True)}
+        views = {"z": StandardScores(d, fading), "squashed": StandardScores(d, fading, squashed=True)}
         return Ensemble(voices, "novelty", 1, AveragedRanks(len(voices), memory or 0, plan.nu), views)
 
     def explain(self, x: Any) -> Any:

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.combining.exponential import ExponentialWeights
-from onlinekernels._core.combining.newton import NewtonStack
-from onlinekernels._core.combining.squares import SquaresStack
-from onlinekernels.model.combining import AveragedRanks
+from onlinekernels._core.combiners import AveragedRanks, ExponentialWeights, OnlineNewton, RecursiveLeastSquares
 from onlinekernels.model.composite import OnlineComposite
 from onlinekernels.model.compositestate import CompositePlan, CompositeState
 from onlinekernels.model.ensemble import Ensemble
@@ -47,7 +44,7 @@ def number_settings(memory):
 
 def class_stack(n, memory):
     """The combiner of so many members for classes. All fits but one hear log odds, which is what rare classes need."""
-    return NewtonStack(n, class_settings(memory), SHARE, odds=[True, True, False, True])
+    return OnlineNewton(n, class_settings(memory), SHARE, odds=[True, True, False, True])
 
 
 class EnsembleLearner(OnlineComposite):
@@ -364,7 +361,7 @@ class Stacking(_OfMembers):
 
     def _combiner(self, plan, n, targets):
         if targets:
-            return SquaresStack(n, targets, number_settings(plan.memory), SHARE)
+            return RecursiveLeastSquares(n, targets, number_settings(plan.memory), SHARE)
         return class_stack(n, plan.memory)
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.combining.squares import SquaresStack
+from onlinekernels._core.combiners import RecursiveLeastSquares, interval_ends
+from onlinekernels._core.transforms import NormalScores, Relevance, StandardScores
 from onlinekernels.algorithms.ensembles import (
     SHARE,
     SHORT,
@@ -22,9 +23,8 @@ from onlinekernels.algorithms.frontmembers import EFFORTS, class_members, number
 from onlinekernels.model.composite import LARGEST
 from onlinekernels.model.compositestate import CompositePlan
 from onlinekernels.model.fitted import only_if
-from onlinekernels.model.frontdoor import Classifying, Predicting, ends_of, tilted
+from onlinekernels.model.frontdoor import Classifying, Predicting, tilted
 from onlinekernels.model.members import Voice, task_of
-from onlinekernels.model.views import NormalScores, Relevance, Scores
 from onlinekernels.nouns.labelvalues import plain
 from onlinekernels.nouns.losses import MulticlassSquared, Squared
 
@@ -253,7 +253,7 @@ class OnlineKernelClassifier(FrontDoor):
         with self._turn.shared:
             state = self._fitted()
             scores = self._scores(state, X)
-            likely = tilted(0.5 * (1.0 + scores), 1.0 / state.composition.tilt(scores.shape[1]))
+            likely = tilted(0.5 * (1.0 + scores), 1.0 / state.composition.correction.factors(scores.shape[1]))
             return state.shown(state.loss.probabilities(2.0 * likely - 1.0).T).T
 
 
@@ -346,8 +346,8 @@ class OnlineKernelRegressor(FrontDoor):
         n_features += lags * targets
         voices, views = self._voices(plan, n_features, number_members)
         if not plan.sparse:
-            views["near"] = Scores(n_features)
-        stack = SquaresStack(len(voices), targets, number_settings(SHORT), SHARE)
+            views["near"] = StandardScores(n_features)
+        stack = RecursiveLeastSquares(len(voices), targets, number_settings(SHORT), SHARE)
         return Predicting(voices, targets, stack, views, n_features, lags)
 
     # ---- Time series --------------------------------------------------------------------------
@@ -412,7 +412,7 @@ class OnlineKernelRegressor(FrontDoor):
 
     def _ends(self, state, scores, half, then=False):
         composition = state.composition
-        return ends_of(scores, half, np.concatenate(composition.leasts) if then else composition.least)
+        return interval_ends(scores, half, np.concatenate(composition.leasts) if then else composition.intervals.least)
 
     def _check_next(self, X, with_deviations):
         if with_deviations and self.lags is not None and X is not None and len(X) > 1:

@@ -14,7 +14,7 @@ from onlinekernels import validation
 from onlinekernels._core.errors import row_error
 from onlinekernels.model.compositestate import CompositePlan, CompositeState, grown
 from onlinekernels.model.fitted import learned, only_if
-from onlinekernels.model.intervals import interval_factor, interval_factors
+from onlinekernels._core.combiners import interval_factors
 from onlinekernels.model.labels import ManyLabels, label_column
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.learning import checked_coverage
@@ -228,7 +228,7 @@ class OnlineComposite(OnlineLearner):
         with self._turn.shared:
             state = self._fitted()
             scores, deviations = self._known(state, X)
-            half = interval_factor(state.composition.innovations, coverage) * deviations
+            half = state.composition.intervals.half_widths(coverage) * deviations
             return np.stack([state.answers(end) for end in self._ends(state, scores, half)])
 
     def _ends(self, state, scores, half, then=False):

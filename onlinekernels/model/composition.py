@@ -5,8 +5,8 @@ far off they may be.
 """
 import numpy as np
 
+from onlinekernels._core.combiners import IntervalTracker
 from onlinekernels.model.interrupts import uninterrupted
-from onlinekernels.model.intervals import RECALLED, checked_innovations, in_deviations
 
 __all__ = ["Composition", "checked_rows", "coded"]
 
@@ -29,15 +29,16 @@ class Composition:
     task : "classes", "numbers" or "novelty"
     targets : int
         Numbers to predict; 0 for labels.
-    stack : LeastSquares, NewtonStack, SquaresStack, ExponentialWeights or AveragedRanks
-        The combiner.
+    stack : Combiner
+    positive : bool
+        Whether intervals of targets that were positive so far are; see `IntervalTracker`.
     """
 
-    def __init__(self, members, task, targets, stack):
+    def __init__(self, members, task, targets, stack, positive=False):
         self.members, self.task, self.targets, self.stack = members, task, targets, stack
         self.t = 0
         self.joined = 0  # labels that have been learned
-        self.innovations = np.zeros((0, targets if task == "numbers" else 0))
+        self.intervals = IntervalTracker(targets if task == "numbers" else 0, positive)
 
     def rows_ahead(self):
         """How many rows may come before the next stop."""
@@ -54,7 +55,7 @@ class Composition:
         y is a column of places for labels, and a matrix of numbers otherwise. All is validated.
         """
         groups = max(1, self.targets)
-        scores, deviations, before = np.zeros((len(y), outputs)), np.zeros((len(y), groups)), self.innovations
+        scores, deviations, before = np.zeros((len(y), outputs)), np.zeros((len(y), groups)), self.intervals.innovations
         fresh, done = [before], 0
         self.at_stop()  # what an error may have left
         while done < len(y):
@@ -69,8 +70,7 @@ class Composition:
 
     def _piece(self, X, y, weights, outputs):
         """(scores, deviations, innovations) of rows, which all members learn, or none does."""
-        told, (rows, views) = self._lesson(y), self._seen(X, y)
-        after = {**self._after(y), **views}
+        told, rows, after = self._lesson(y), self._seen(X, y), self._after(y)
         begun = {member: member.rows for member in self.members.values()}
         try:
             return self._learned(rows, y, told, weights, outputs, after)
@@ -89,8 +89,8 @@ class Composition:
         return y
 
     def _seen(self, X, y):
-        """(rows as members see them, {view: rows}; attributes that are others when they have been learned, {name: value})."""
-        return {None: X}, {}
+        """Rows as members see them, {view: rows}."""
+        return {None: X}
 
     def _learned(self, rows, y, told, weights, outputs, after):
         """(scores, deviations, innovations) of rows {view: rows}, which members learn as they are `told`.
@@ -119,9 +119,9 @@ class Composition:
             weights[0] = 0.0
         return weights
 
-    def _errors(self, combined, Y, deviations):
-        """Innovations, for intervals of numbers."""
-        return in_deviations(Y, combined, deviations) if self.task == "numbers" else np.zeros((len(combined), 0))
+    def _innovations(self, combined, Y, deviations):
+        """Innovations, for intervals of numbers, which are updated with them."""
+        return self.intervals.advance(combined, Y, deviations)[0] if self.task == "numbers" else np.zeros((len(combined), 0))
 
     # ---- As of now ----------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class Composition:
         return {
             "t": self.t,
             "joined": self.joined,
-            "innovations": self.innovations,
+            **self.intervals.state(),
             "stack": self.stack.state(),
             "members": {name: member.state() for name, member in self.members.items()},
         }
@@ -145,7 +145,7 @@ class Composition:
         """Go on from what `state` gave; ValueError if it makes no sense."""
         for name in ("t", "joined"):
             setattr(self, name, checked_rows(state, name))
-        self.innovations = checked_innovations(state["innovations"], self.innovations.shape[1])
+        self.intervals.restore(state)
         if set(state["members"]) != set(self.members):
             raise ValueError("the members are not those of the parameters")
         self.stack.restore(state["stack"])
@@ -155,7 +155,7 @@ class Composition:
 
     def _check(self):
         """Assert what must always hold."""
-        assert self.t >= 0 and len(self.innovations) <= RECALLED
+        assert self.t >= 0 and len(self.intervals.innovations) <= max(0, self.t)
         self.stack._check()
 
 

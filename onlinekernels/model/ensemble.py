@@ -10,7 +10,6 @@ import numpy as np
 
 from onlinekernels.model.composition import Composition, checked_rows
 from onlinekernels.model.interrupts import uninterrupted
-from onlinekernels.model.intervals import recalled
 from onlinekernels.model.members import in_words
 from onlinekernels.model.trouble import DIVERGED, LearningWarning, level_outside
 
@@ -37,17 +36,16 @@ class Ensemble(Composition):
     task : "classes", "numbers" or "novelty"
     targets : int
         0 for labels.
-    stack : NewtonStack, SquaresStack, ExponentialWeights or AveragedRanks
-        The combiner. It has `advance(scores, y, joined, counts, awake)`, which gives (scores, deviations) just before each row
-        and learns it, and `combined(scores, joined, awake)`, the same as of now; `joined` is the number of labels there were,
-        `awake` which members take part.
-    views : dict of str to view
-        A view has `advanced(X)`, the view after these rows, and the rows with what was known at each; `transform(X)`, `has_seen(t)`,
-        `state` and `restore`.
+    stack : Combiner
+        See `onlinekernels._core.combiners`.
+    views : dict of str to Transform
+        See `onlinekernels._core.transforms`.
+    positive : bool
+        Whether intervals of targets that were positive so far are.
     """
 
-    def __init__(self, members, task, targets, stack, views=None):
-        super().__init__(members, task, targets, stack)
+    def __init__(self, members, task, targets, stack, views=None, positive=False):
+        super().__init__(members, task, targets, stack, positive)
         self.views = {} if views is None else views
         self.n_jobs = 1
         self.lost = np.zeros(len(members) + 1)  # mistakes or squared errors of each member, and of all together
@@ -65,7 +63,7 @@ class Ensemble(Composition):
 
     def at_stop(self):
         if self.task == "novelty" and self.t in YOUNG:
-            self.stack.begin_anew()
+            self.stack.restart()
         if self.t and self.t % self.stride == 0 and (not self.history or self.history[-1][0] < self.t):
             stride, history = self.stride, [*self.history, (self.t, self.stack.weights(), self.lost.copy())]
             if len(history) > ENTRIES:
@@ -76,18 +74,23 @@ class Ensemble(Composition):
         """The same, and a signal waits until it is done: what views and the combiner have missed cannot be made up for."""
         awake = self.awake()
         try:
-            return uninterrupted(super()._piece, X, y, weights, outputs)
+            return uninterrupted(self._committed_piece, X, y, weights, outputs)
         finally:
             for (name, member), before in zip(self.members.items(), awake, strict=True):
                 if before and member.asleep is not None:
                     warnings.warn(f"The member {name!r} is put to sleep, the others go on: {member.asleep}", LearningWarning,
                                   stacklevel=level_outside())
 
+    def _committed_piece(self, X, y, weights, outputs):
+        begin = self.t
+        try:
+            return super()._piece(X, y, weights, outputs)
+        finally:
+            for view in self.views.values():
+                view.committed(self.t - begin)
+
     def _seen(self, X, y):
-        rows, views = {None: X}, {}
-        for name, view in self.views.items():
-            views[name], rows[name] = view.advanced(X)
-        return rows, {"views": views}
+        return {None: X, **{name: view.opened(X) for name, view in self.views.items()}}
 
     def _learned(self, rows, y, told, weights, outputs, after):
         voices, n = list(self.members.values()), len(y)
@@ -116,7 +119,7 @@ class Ensemble(Composition):
                                                 if there.any() else self._nobody(scores[part]))
         combined, deviations, errors = self._finished(rows, y, combined, deviations, joined, counts)
         lost = self._lost(scores, combined, y, joined)
-        self.__dict__.update(after, lost=lost, innovations=recalled(self.innovations, errors))
+        self.__dict__.update(after, lost=lost)
         return combined, deviations, errors
 
     def _heard(self, voice, X, y, weights, outputs):
@@ -153,7 +156,7 @@ class Ensemble(Composition):
 
     def _finished(self, rows, y, combined, deviations, joined, counts):
         """(scores, deviations, innovations) as they are given out; `rows` are as the views show them."""
-        return combined, deviations, self._errors(combined, y, deviations)
+        return combined, deviations, self._innovations(combined, y, deviations)
 
     def _lost(self, scores, combined, y, joined):
         """What each member, and all together, have lost after these rows: mistakes, or squared errors of all targets."""
@@ -227,7 +230,7 @@ class Ensemble(Composition):
         self.stride, self.lost, self.history = stride, lost, history
         if any(member.asleep is None and member.rows != self.t for member in self.members.values()):
             raise ValueError("the members have not learned the same rows")
-        if not all(view.has_seen(self.t) for view in self.views.values()):
+        if any(view.t != self.t for view in self.views.values()):
             raise ValueError("the views have not seen the rows that the members have learned")
 
     def _check(self):
@@ -235,4 +238,6 @@ class Ensemble(Composition):
         assert len(self.history) <= ENTRIES
         for member in self.members.values():
             assert member.asleep is not None or member.rows == self.t
-        assert all(view.has_seen(self.t) for view in self.views.values())
+        for view in self.views.values():
+            view._check()
+            assert view.t == self.t

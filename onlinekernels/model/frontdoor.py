@@ -4,22 +4,15 @@ The members are chosen in `algorithms`; here is what happens around them.
 """
 import numpy as np
 
+from onlinekernels._core.combiners import Calibration, PriorCorrection, TargetFences
 from onlinekernels._core.smoothing import LocalRows
-from onlinekernels._core.run.calibrating import Calibration
-from onlinekernels._core.run.ranks import Ranks
 from onlinekernels.model.ensemble import Ensemble, spacing
 from onlinekernels.model.interrupts import uninterrupted
-from onlinekernels.model.intervals import in_deviations
 
-__all__ = ["Classifying", "Predicting", "ends_of", "errors_of"]
+__all__ = ["Classifying", "Predicting", "tilted"]
 
 EARLY = (32, 64, 128, 256)  # rows after which there is a first look at what is known
-FENCE = 3.0  # times the distance of the quartiles, beyond which targets are told to members as at the fence
-LASTING = 3  # targets in a row beyond a fence, from which on they are told as they are: a level that lasts is no outlier
-SAMPLE = 1000  # targets that quartiles are taken of
-FADING = 0.998  # of the frequencies of classes, and of what thresholds are chosen by
 NEIGHBOURS, ERRORS = 10, 500  # how near errors count for the local deviation, and how many are kept
-REACH = 3.0  # half-widths in units of a prediction, from which on the interval of a positive target begins at 0, a twentieth of it lower
 FIRST, LARGE = 10, 6.0  # rows whose errors say nothing yet, and what an error counts for at most, in units of the usual one
 
 
@@ -39,7 +32,7 @@ class Front(Ensemble):
         source, view = self.members.get("self-tuned"), self.views.get("relevance")
         if source is None or view is None or source.asleep is not None or source.model._state is None:
             return
-        ratio = view.take(np.array(list(source.model.relevance_.values())) ** 2)
+        ratio = view.rescale(np.array(list(source.model.relevance_.values())) ** 2)
         if ratio is not None:
             for member in self.members.values():
                 if member.view == "relevance" and member.model._state is not None:
@@ -55,10 +48,8 @@ class Classifying(Front):
 
     def __init__(self, members, stack, views, threshold):
         super().__init__(members, "classes", 0, stack, views)
-        self.calibration, self.threshold = Calibration(), threshold
-        self.seen = np.zeros(0)  # fading frequencies of the classes
-        self.found = np.zeros(3)  # fading sums of rare rows that were found, of alarms, and of rare rows
-        self.tilts = []  # of the rows of the latest call, piece by piece; see `tilt`
+        self.calibration, self.correction = Calibration(), None if threshold is None else PriorCorrection(threshold)
+        self.tilts = []  # factors of the rows of the latest call, piece by piece
 
     def learn(self, X, y, weights, outputs):
         self.tilts = []
@@ -66,58 +57,28 @@ class Classifying(Front):
 
     def _finished(self, rows, y, combined, deviations, joined, counts):
         likely = self.calibration.advance(0.5 * (1.0 + combined), y, joined, counts)
-        if self.threshold is not None:
-            likely = self._tilted_rows(likely, y, joined)
+        if self.correction is not None:
+            likely, factors = self.correction.advance(likely, y, joined)
+            self.tilts.append(factors)
         there = np.arange(likely.shape[1]) < joined[:, None]
         return np.where(there, 2.0 * likely - 1.0, -1.0), deviations, np.zeros((len(y), 0))
 
     def scores(self, X):
         scores, deviations = super().scores(X)
         likely = self.calibration.calibrated(0.5 * (1.0 + scores), self.joined)
-        if self.threshold is not None:
-            likely = tilted(likely, self.tilt(likely.shape[1]))
+        if self.correction is not None:
+            likely = self.correction.corrected(likely)
         return 2.0 * likely - 1.0, deviations
 
-    def tilt(self, n):
-        """What probabilities of n classes are multiplied by before the largest is taken."""
-        seen = np.zeros(n)
-        seen[: min(n, len(self.seen))] = self.seen[:n]
-        if self.threshold == "balanced":
-            return 1.0 / np.maximum(seen, 1e-3 * max(seen.sum(), 1e-300) + 1e-300)
-        tilt = np.ones(n)
-        if n == 2 and seen.min() > 0.0:
-            found, alarms, rare = self.found
-            level = min(max((found + 1.0) / (alarms + rare + 2.0), 0.02), 0.5)  # half of F1, with a little prior
-            tilt[int(seen[1] > seen[0]) ^ 1] = (1.0 - level) / level
-        return tilt
-
-    def _tilted_rows(self, likely, y, joined):
-        out, n = np.array(likely), likely.shape[1]
-        self.seen = np.concatenate([self.seen, np.zeros(n - len(self.seen))]) if n > len(self.seen) else self.seen
-        tilts = np.ones(likely.shape)
-        for t, label in enumerate(y.astype(np.intp)):
-            there = joined[t]
-            if there > 1:
-                tilts[t, :there] = self.tilt(there)
-                out[t, :there] = tilted(likely[t : t + 1, :there], tilts[t, :there])[0]
-                rare = int(self.seen[:2].argmin()) if there == 2 else -1
-                alarm = out[t, :there].argmax() == rare
-                self.found = FADING * self.found + [alarm and label == rare, alarm, label == rare]
-            self.seen = FADING * self.seen
-            self.seen[label] += 1.0
-        self.tilts.append(tilts)
-        return out
-
     def state(self):
-        return {**super().state(), "calibration": self.calibration.state(), "seen": self.seen, "found": self.found}
+        found = {**super().state(), "calibration": self.calibration.state()}
+        return found if self.correction is None else {**found, "correction": self.correction.state()}
 
     def restore(self, state):
         super().restore(state)
         self.calibration.restore(state["calibration"])
-        seen, found = np.array(state["seen"], dtype=float), np.array(state["found"], dtype=float)
-        if seen.ndim != 1 or found.shape != (3,) or not (seen >= 0.0).all() or not (found >= 0.0).all():
-            raise ValueError("the frequencies of the classes make no sense")
-        self.seen, self.found = seen, found
+        if self.correction is not None:
+            self.correction.restore(state["correction"])
 
 
 def tilted(likely, tilt):
@@ -140,13 +101,10 @@ class Predicting(Front):
     """
 
     def __init__(self, members, targets, stack, views, n_features, lags=0):
-        super().__init__(members, "numbers", targets, stack, views)
+        super().__init__(members, "numbers", targets, stack, views, positive=True)
         self.lags, self.latest = lags, np.zeros((0, targets))  # the last values of a series, at most `lags`
-        self.samples = Ranks(targets, SAMPLE)
-        self.fences = np.array([np.full(targets, -np.inf), np.full(targets, np.inf)])
-        self.least = np.full(targets, np.inf)  # target so far
+        self.fences = TargetFences(targets)
         self.leasts = []  # before each row of the latest call, piece by piece
-        self.beyond = np.zeros(targets)  # how many of the latest targets in a row were beyond a fence; those below count down
         self.nearby = None
         if "near" in views:
             self.nearby = LocalRows("numbers", n_features, targets, 0.5, False, ERRORS, neighbour=NEIGHBOURS)
@@ -156,22 +114,10 @@ class Predicting(Front):
         return super().learn(X, y, weights, outputs)
 
     def _lesson(self, y):
-        return self._told(y)[0]
-
-    def _told(self, y):
-        """(what members are told of the targets, `beyond` after them)."""
-        sides = np.subtract(y > self.fences[1], y < self.fences[0], dtype=float)
-        if not sides.any():
-            return y, np.zeros(len(self.beyond))
-        row = np.arange(len(y))[:, None]
-        turns = sides != np.vstack([np.sign(self.beyond), sides[:-1]])
-        begin = np.maximum.accumulate(np.where(turns, row, -1.0 - np.abs(self.beyond)), axis=0)
-        begin = np.where(begin < 0.0, -np.abs(self.beyond), begin)
-        beyond = sides * (row - begin + 1.0)
-        return np.where(np.abs(beyond) >= LASTING, y, np.clip(y, *self.fences)), beyond[-1]
+        return self.fences.clipped(y)
 
     def _after(self, y):
-        after = {**super()._after(y), "beyond": self._told(y)[1], "least": np.minimum(self.least, y.min(axis=0))}
+        after = super()._after(y)
         return {**after, "latest": np.concatenate([self.latest, y])[-self.lags :]} if self.lags else after
 
     def _seen(self, X, y):
@@ -185,22 +131,19 @@ class Predicting(Front):
 
     def _look(self):
         super()._look()
-        if self.samples.n:
-            quartiles = [self.samples.ordered[:, int(level * self.samples.n)] for level in (0.25, 0.75)]
-            room = FENCE * (quartiles[1] - quartiles[0])
-            # Of targets that are mostly one number nothing is known
-            self.fences = np.where(room > 0.0, [quartiles[0] - room, quartiles[1] + room], [[-np.inf], [np.inf]])
+        self.fences.set()
 
     def _finished(self, rows, y, combined, deviations, joined, counts):
-        self.samples.advance(y)
+        self.fences.learn(y)
         if self.nearby is not None:
             local, unused = np.zeros(y.shape), np.zeros(y.shape)
-            ratio = np.minimum(in_deviations(y, combined, deviations), LARGE)
+            ratio = np.minimum(np.abs(y - combined) / deviations, LARGE)
             known = np.where(self.t + np.arange(len(y)) < FIRST, 0.0, 1.0)
             self.nearby.learn(rows["near"], ratio, known, local, unused)
             deviations = deviations * mixed(local)
-        self.leasts.append(np.minimum.accumulate(np.vstack([self.least, y]))[:-1])
-        return combined, deviations, errors_of(combined, y, deviations, self.leasts[-1])
+        innovations, leasts = self.intervals.advance(combined, y, deviations)
+        self.leasts.append(leasts)
+        return combined, deviations, innovations
 
     def scores(self, X):
         """The same as of now; of a series, each row follows the one before, with what was predicted for it as its value."""
@@ -219,27 +162,14 @@ class Predicting(Front):
         return scores, deviations
 
     def state(self):
-        found = {**super().state(), "samples": self.samples.state(), "beyond": self.beyond, "least": self.least}
-        finite = np.isfinite(self.fences).all()
-        found["fences"] = self.fences if finite else np.where(np.isfinite(self.fences), self.fences, np.sign(self.fences) * 1e300)
+        found = {**super().state(), "fences": self.fences.state()}
         if self.lags:
             found["latest"] = self.latest
         return found if self.nearby is None else {**found, "nearby": self.nearby.state()}
 
     def restore(self, state):
         super().restore(state)
-        self.samples.restore(state["samples"])
-        fences = np.array(state["fences"], dtype=float)
-        if fences.shape != self.fences.shape or not (fences[0] <= fences[1]).all():
-            raise ValueError("the fences of the targets make no sense")
-        self.fences = np.where(np.abs(fences) >= 1e300, np.sign(fences) * np.inf, fences)
-        beyond = np.array(state["beyond"], dtype=float)
-        if beyond.shape != self.beyond.shape or not (np.abs(beyond) <= self.t).all() or (beyond != np.floor(beyond)).any():
-            raise ValueError("the number of targets beyond a fence makes no sense")
-        least = np.array(state["least"], dtype=float)
-        if least.shape != self.least.shape or not np.isfinite(least).all():
-            raise ValueError("the least of the targets makes no sense")
-        self.beyond, self.least = beyond, least
+        self.fences.restore(state["fences"])
         if self.lags:
             latest = np.array(state["latest"], dtype=float)
             if latest.shape != (min(self.t, self.lags), self.targets) or not np.isfinite(latest).all():
@@ -254,23 +184,6 @@ def _windows(latest, y, lags):
     whole = np.concatenate([latest, y])
     whole = np.concatenate([np.repeat(whole[:1], lags - len(latest), axis=0), whole])
     return whole[np.arange(len(y))[:, None] + np.arange(lags)].reshape(len(y), -1)
-
-
-def errors_of(f, y, deviations, least):
-    """By how many deviations predictions were wrong, where the least targets before them were these; the inverse of `ends_of`."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.minimum(np.log(f / np.maximum(y, 0.0)), REACH) * f
-    return np.where((0.0 < least) & (least < np.inf) & (0.0 < f) & (y < f), ratio, np.abs(y - f)) / np.maximum(deviations, 1e-300)
-
-
-def ends_of(f, half, least):
-    """Ends of intervals about predictions, where the least targets before them were these."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratio = half / f
-        by_ratio = np.where(ratio < REACH, f * np.exp(-ratio), 0.0)
-    low = np.where((0.0 < least) & (least < np.inf) & (0.0 < f), by_ratio, f - half)
-    floor = np.where((0.0 <= least) & (least < np.inf), 0.0, -np.inf)
-    return np.maximum(low, floor), np.maximum(f + half, floor)
 
 
 def mixed(local):

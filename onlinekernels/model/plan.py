@@ -7,7 +7,7 @@ from onlinekernels import validation
 from onlinekernels._core.functions import Outputs
 from onlinekernels._core.run.engine import Engine
 from onlinekernels._core.run.hypothesis import Hypothesis
-from onlinekernels._core.run.scaling import Scaler
+from onlinekernels._core.transforms import Scaler
 from onlinekernels.model import defaults
 from onlinekernels.model.labels import BinaryLabels, ManyLabels
 from onlinekernels.model.representations import representation_of

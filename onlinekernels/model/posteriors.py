@@ -1,9 +1,8 @@
 """A few posteriors, which know how far off they may be, combined by least squares that forget."""
 import numpy as np
 
-from onlinekernels.model.combining import LeastSquares
+from onlinekernels._core.combiners import LeastSquares
 from onlinekernels.model.composition import Composition, coded
-from onlinekernels.model.intervals import recalled
 from onlinekernels.model.members import Member
 from onlinekernels.model.trouble import shared_trouble, silence
 
@@ -52,8 +51,8 @@ class Posteriors(Composition):
 
     def __init__(self, members, targets):
         # Within a factor of 3, all is much the same on the streams that were tried.
-        numbers, labels = {"memory": 0.9995, "prior": 6.0}, {"memory": 0.998, "prior": 100.0, "origin": -1.0}
-        stack = LeastSquares(len(members), max(1, targets), **numbers if targets else labels)
+        memory, prior = (0.9995, 6.0) if targets else (0.998, 100.0)
+        stack = LeastSquares(len(members), targets, memory, prior)
         super().__init__(members, "numbers" if targets else "classes", targets, stack)
         self.noticed = None  # what all members have noticed at once when learning went wrong, the first time
 
@@ -61,13 +60,12 @@ class Posteriors(Composition):
         X = rows[None]
         scores, deviations = self._heard([member.learn(X, told, weights, outputs) for member in self.members.values()])
         Y = y if self.targets else coded(y, outputs)
-        combined = self.stack.advance(scores, Y, self._counts(len(X), weights))
-        errors = self._errors(combined, Y, deviations)
+        combined, _ = self.stack.advance(scores, y, counts=self._counts(len(X), weights))
+        errors = self._innovations(combined, Y, deviations)
         noticed = self.noticed
         if noticed is None:
             noticed = shared_trouble([member.model._state for member in self.members.values()])
-        self.__dict__.update(after, noticed=noticed, innovations=recalled(self.innovations, errors),
-                             **self.remembered(X, y, weights, Y, scores))
+        self.__dict__.update(after, noticed=noticed, **self.remembered(X, y, weights, Y, scores))
         return combined, deviations, errors
 
     def _heard(self, parts):
@@ -88,4 +86,4 @@ class Posteriors(Composition):
     def scores(self, X):
         outputs = self.targets or self.joined
         scores, deviations = self._heard([member.scores(X, outputs) for member in self.members.values()])
-        return self.stack.combined(scores), deviations
+        return self.stack.combined(scores)[0], deviations

@@ -1,10 +1,9 @@
 """Local averages behind a running scaler, with a threshold where they are densities: what a `Smoother` has learned."""
 import numpy as np
 
+from onlinekernels._core.combiners import IntervalTracker
 from onlinekernels._core.smoothing import LocalRows
-from onlinekernels._core.run.ranks import Ranks
-from onlinekernels._core.run.scaling import Scaler
-from onlinekernels.model.intervals import checked_innovations, in_deviations, recalled
+from onlinekernels._core.transforms import Ranks, Scaler
 from onlinekernels.nouns.scaling import advanced
 
 __all__ = ["Smoothing"]
@@ -40,7 +39,7 @@ class Smoothing:
         self.rows = LocalRows(kinds[task], **rows)
         self.scaler = Scaler(rows["n_features"], memory) if memory else None
         self.after = None  # of the piece that is being learned: (scaler and number of labels after it, scores, t of `past`, t after it)
-        self.innovations = np.zeros((0, self.targets if task == "regression" else 0))
+        self.intervals = IntervalTracker(self.targets if task == "regression" else 0)
         self.past = Ranks(1, SCORES) if task == "novelty" else None
         self.young = min(YOUNG, rows["size"])
 
@@ -72,7 +71,7 @@ class Smoothing:
     def learn(self, X, y, weights, outputs):
         """(scores (n, outputs), deviations or thresholds (n, groups), innovations before the first row and of each)."""
         n, groups = len(X), max(1, self.targets)
-        scores, deviations, fresh, done = np.zeros((n, outputs)), np.zeros((n, groups)), [self.innovations], 0
+        scores, deviations, fresh, done = np.zeros((n, outputs)), np.zeros((n, groups)), [self.intervals.innovations], 0
         Y, weights = y.reshape(n, -1), np.ones(n) if weights is None else weights
         while done < n:
             rows = self.rows.rows_at_once()
@@ -81,8 +80,7 @@ class Smoothing:
             part = slice(done, min(n, done + rows))
             self._piece(X[part], Y[part], weights[part], scores[part], deviations[part])
             if self.task == "regression":
-                fresh.append(in_deviations(Y[part], scores[part], deviations[part]))
-                self.innovations = recalled(self.innovations, fresh[-1])
+                fresh.append(self.intervals.advance(scores[part], Y[part], deviations[part])[0])
             done = part.stop
         return scores, deviations, np.concatenate(fresh)
 
@@ -129,7 +127,7 @@ class Smoothing:
     def state(self):
         """What is learned, by name."""
         scaler = self._current_scaler()
-        found = {"joined": self.joined, "innovations": self.innovations, "rows": self.rows.state()}
+        found = {"joined": self.joined, **self.intervals.state(), "rows": self.rows.state()}
         if scaler is not None:
             found["scaler"] = scaler.state()
         if self.past is not None:
@@ -140,11 +138,11 @@ class Smoothing:
         """Go on from what `state` gave; ValueError if it makes no sense."""
         if type(state["joined"]) is not int or state["joined"] < 0:
             raise ValueError("joined is not a number of labels")
-        innovations = checked_innovations(state["innovations"], self.innovations.shape[1])
+        self.intervals.restore(state)
         self.rows.restore(state["rows"])
         if not self.targets and self.rows.n and self.rows.values[: self.rows.n].max() >= state["joined"]:
             raise ValueError("the rows that are kept have labels that are none")
-        self._joined, self.innovations = state["joined"], innovations
+        self._joined = state["joined"]
         if self.scaler is not None:
             self.scaler.restore(state["scaler"])
         if self.past is not None:

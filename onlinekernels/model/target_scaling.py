@@ -4,7 +4,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from onlinekernels._core.run.scaling import OTHERS, Scaler
+from onlinekernels._core.transforms import OTHERS, Scaler
 
 __all__ = ["TargetScaler"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from onlinekernels import validation
 from onlinekernels._core.errors import row_error
 from onlinekernels._core.formulas.vectorized import all_finite
-from onlinekernels._core.run import encoding as core
+from onlinekernels._core.transforms import circle, fill
 from onlinekernels.nouns.transforming import RunningTransformer
 from onlinekernels.nouns.values import (
     DAY,
@@ -236,8 +236,8 @@ class RunningEncoder(RunningTransformer):
         mean, count, shown = state.mean, state.count, state.shown
         if learns:
             mean, count, shown = mean.copy(), count.copy(), shown.copy()
-        memory = np.array([0.0 if kind == "date" else state.memory for kind in kinds])  # of dates, the latest
-        core.fill(values, mean, count, shown, memory, learns)
+        memory = np.array([0.0 if kind == "date" else known.memory for kind in kinds])  # of dates, the latest
+        fill(values, mean, count, shown, memory, learns)
         if out is not values:
             out[:, layout.places] = values[:, layout.numbers]
         if learns:
@@ -542,7 +542,7 @@ def _write_dates(instants, origin, cycles, days, circles):
     days[there] = (instants[there] - origin) / DAY
     for k, cycle in enumerate(cycles):
         elapsed, period = _ELAPSED[cycle](instants)
-        core.circle(np.where(there, elapsed, -1), period, circles[:, 2 * k : 2 * k + 2])
+        circle(np.where(there, elapsed, -1), period, circles[:, 2 * k : 2 * k + 2])
     return origin
 
 

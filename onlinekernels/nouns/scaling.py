@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.errors import row_error
 from onlinekernels._core.points import Rows
-from onlinekernels._core.run.scaling import Scaler
+from onlinekernels._core.transforms import Scaler, too_large
 from onlinekernels.nouns.transforming import RunningTransformer
 
 if TYPE_CHECKING:
@@ -175,7 +174,7 @@ class RunningScaler(RunningTransformer):
 def advanced(scaler, rows, wanted=True):
     """(a scaler that has seen these rows as well, the rows as it scales them if that is wanted); rows are checked already.
 
-    >>> from onlinekernels._core.run.scaling import Scaler
+    >>> from onlinekernels._core.transforms import Scaler, too_large
     >>> after, rows = advanced(Scaler(1, 1.0), np.array([[1.0], [3.0], [5.0]]))
     >>> rows.round(3).ravel().tolist(), after.means
     ([0.0, 1.0, 1.225], array([3.]))
@@ -183,23 +182,8 @@ def advanced(scaler, rows, wanted=True):
     fresh = scaler.copy()
     out = fresh.advance(rows, wanted)
     if not fresh.is_finite():
-        what = "is too large to scale: the variance of a feature overflows. Expected values below 1e150."
-        raise row_error(ValueError, _first_too_large(scaler, rows), what)
+        raise too_large(scaler, rows)
     return fresh, out
-
-
-def _first_too_large(scaler, rows):
-    """Index of the row to blame for a variance that overflows.
-
-    Bisection finds where it does: from then on it stays so. The largest row up to there is the one, since
-    the first row has no variance yet, however large it is.
-    """
-    fine, too_many = 0, rows.shape[0]
-    while too_many - fine > 1:
-        middle, fresh = (fine + too_many) // 2, scaler.copy()
-        fresh.advance(rows[:middle], False)
-        fine, too_many = (middle, too_many) if fresh.is_finite() else (fine, middle)
-    return fine if scaler.sparse else int(np.abs(rows[: fine + 1]).max(axis=1).argmax())
 
 
 def _like(X, rows):

@@ -11,7 +11,7 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.errors import row_error
 from onlinekernels._core.functions cimport LOSS, MOVE, POINT, PYTHON, SCORE, Example, Function, Outputs, Scratch
 from onlinekernels._core.run.hypothesis cimport Hypothesis
-from onlinekernels._core.run.scaling cimport Scaler
+from onlinekernels._core.transforms cimport Scaler
 
 REASONS = {
     SCORE: "its score f(x) is not finite: the values of X are too large for the kernel, "
@@ -244,9 +244,9 @@ cdef class Engine:
         return 0
 
     cdef int end_scaling(self, Py_ssize_t learned, Py_ssize_t rows) except -1:
-        """The scaler has seen as many rows as have been learned. As `Scaler.go_back`."""
-        if self.scaled and learned < rows:
-            self.scaler.go_back(learned)
+        """The scaler has seen as many rows as have been learned. As `Scaler.commit`."""
+        if self.scaled:
+            self.scaler.commit(learned)
         self.scaled = False
         return 0
 

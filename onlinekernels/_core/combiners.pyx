@@ -1,0 +1,1756 @@
+"""How the predictions of members become one: combiners, calibration, prior correction, intervals.
+
+Members learn for themselves; a combiner sees what each predicted just before a row, and then the row. `open` gets the
+memory that a block of rows takes; it may fail and changes nothing. `run` combines and learns row by row, test then
+train; it cannot fail, allocates nothing and needs no interpreter. `evaluate` combines as of now and changes nothing, so
+several threads may call it at a time.
+
+What is learned stays sound with finite scores, targets and weights of any size: sums and weights are finite,
+covariances symmetric and positive definite.
+"""
+import numpy as np
+from libc.math cimport INFINITY, ceil, exp, fabs, fmax, fmin, log, sqrt
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memmove, memset
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array
+from onlinekernels._core.linalg cimport ok_decompose
+from onlinekernels._core.transforms cimport Ranks
+
+cdef double LARGEST_LOSS = 1e140        # whose square, summed over all rows of a long life, is a number
+cdef double LARGEST_SQUARE = 1e290      # sums of so large ones are numbers
+cdef double LARGEST_WEIGHT = 1e12       # of a member; a fit that goes beyond it starts anew
+cdef double CAP = 8.0                   # that a loss of one row is cut to where it moves beliefs
+
+
+cdef double* data_of(array) except? NULL:
+    return <double*> array_data(array)
+
+
+# ---- Beliefs ---------------------------------------------------------------------------------------------------------
+
+
+cdef void update_beliefs(double* belief, const double* losses, Py_ssize_t n, double share) noexcept nogil:
+    """Bayes' rule with losses for log likelihoods; then each gives up a share to all (Herbster and Warmuth 1998)."""
+    cdef Py_ssize_t i
+    cdef double least = INFINITY, total = 0.0
+    for i in range(n):
+        least = fmin(least, losses[i])
+    for i in range(n):
+        belief[i] *= exp(least - losses[i])
+        total += belief[i]
+    for i in range(n):
+        belief[i] = (1.0 - share) * belief[i] / total + share / n if total > 0.0 else 1.0 / n
+
+
+def checked_beliefs(array, name, shape):
+    """Weights that sum to 1, or ValueError."""
+    array = check_array(array, name, np.float64, shape)
+    if (array < 0.0).any() or (np.abs(array.sum(axis=-1) - 1.0) > 1e-6).any():
+        raise ValueError(f"{name} does not sum to 1")
+    return array
+
+
+def checked_count(value, name="t"):
+    """A number of rows, or ValueError."""
+    if type(value) is not int or not 0 <= value < 1 << 62:
+        raise ValueError(f"{name} is not a number of rows")
+    return value
+
+
+def checked_sums(array, name, shape):
+    """An array of finite numbers of which none is negative, or ValueError."""
+    array = check_array(array, name, np.float64, shape)
+    if (array < 0.0).any():
+        raise ValueError(f"{name} has negative sums")
+    return array
+
+
+# ---- Recursive fits --------------------------------------------------------------------------------------------------
+
+cdef double SURE = 1e-12                # a direction is known this much better than the least known one at most
+
+
+cdef class LeakyFits:
+    """Weights of members with their precision, for each of some groups and settings: recursive fits that leak towards
+    their prior.
+
+    S is the inverse of the precision of w. With every row S <- S / memory, and one coordinate in turn gets its share of
+    the prior back: the precision n (1 - memory) prior towards `start`. So weights that rows say nothing of go back, and
+    S is bounded. What is added to S is symmetric to the last bit: an antisymmetric part would grow like memory^-t.
+
+    Rows of extreme size cannot make S indefinite: the variance of a direction is not reduced below `SURE` times the
+    largest one, which leaves room for rounding. A fit whose weights become too large to be of use starts anew.
+
+    Parameters
+    ----------
+    n : int
+        Weights of each fit.
+    settings : list of (memory, prior)
+    start : float
+    groups : int
+    """
+
+    def __init__(self, Py_ssize_t n, settings, double start, Py_ssize_t groups=1):
+        self.n, self.groups, self.n_settings, self.start = n, groups, len(settings), start
+        self.memories, self.priors = (np.array(part, dtype=float) for part in zip(*settings))
+        self.w = np.full((groups, self.n_settings, n), start)
+        self.S = np.tile(np.array([np.eye(n) / prior for prior in self.priors]), (groups, 1, 1, 1))
+        self.memory_of_work = np.zeros(n)
+        self.work, self.w_data, self.S_data = data_of(self.memory_of_work), data_of(self.w), data_of(self.S)
+        self.memory_data, self.prior_data = data_of(self.memories), data_of(self.priors)
+
+    cdef double* weights_of(self, Py_ssize_t fit) noexcept nogil:
+        """Weights of fit = group n_settings + setting."""
+        return self.w_data + fit * self.n
+
+    cdef void leak(self, Py_ssize_t fit, long long t) noexcept nogil:
+        """Before row t. O(n^2)."""
+        cdef Py_ssize_t i, j, n = self.n, k = <Py_ssize_t> (t % n)
+        cdef double memory = self.memory_data[fit % self.n_settings], prior = self.prior_data[fit % self.n_settings]
+        cdef double precision = n * (1.0 - memory) * prior, factor, gain, share
+        cdef double* w = self.w_data + fit * n
+        cdef double* S = self.S_data + fit * n * n
+        cdef double* row = self.work
+        if memory == 1.0:
+            return
+        for i in range(n):
+            row[i] = S[k * n + i] / memory
+        factor = precision / (1.0 + precision * row[k])
+        gain = factor * (self.start - w[k])
+        for i in range(n):
+            w[i] += gain * row[i]
+            share = row[i]
+            for j in range(n):
+                S[i * n + j] = S[i * n + j] / memory - factor * (share * row[j])
+
+    cdef double learn_direction(self, Py_ssize_t fit, const double* x, double precision, double* factor) noexcept nogil:
+        """S after an observation of x.w with this precision, or as much of it as keeps S sound, which is returned.
+        O(n^2).
+
+        S x of before is left in `work`, precision / (1 + precision x.S x) in `factor`.
+        """
+        cdef Py_ssize_t i, j, n = self.n
+        cdef double variance = 0.0, square = 0.0, largest = 0.0, total, least
+        cdef double* S = self.S_data + fit * n * n
+        for i in range(n):
+            total = 0.0
+            for j in range(n):
+                total += S[i * n + j] * x[j]
+            self.work[i] = total
+            variance += x[i] * total
+            square += x[i] * x[i]
+            largest = fmax(largest, S[i * n + i])
+        least = SURE * largest * square
+        if not variance > 1e-280:
+            factor[0] = 0.0                 # x is nothing, or so small that rows like it say nothing
+            return precision
+        if variance < least * (1.0 + precision * variance):
+            precision = fmax(0.0, 1.0 / least - 1.0 / variance)
+        factor[0] = precision / (1.0 + precision * variance)
+        for i in range(n):
+            total = self.work[i]
+            for j in range(n):
+                S[i * n + j] -= factor[0] * (total * self.work[j])
+        return precision
+
+    cdef void newton(self, Py_ssize_t fit, const double* x, const double* gradient, double count,
+                     double curvature) noexcept nogil:
+        """w <- w + count S gradient, where S has learned the curvature along x for so many rows. O(n^2)."""
+        cdef Py_ssize_t i, j, n = self.n
+        cdef double factor, total, precision = count * curvature
+        cdef double* w = self.w_data + fit * n
+        cdef double* S = self.S_data + fit * n * n
+        cdef double learned = self.learn_direction(fit, x, precision, &factor)
+        if learned < precision:
+            count *= learned / precision
+        for i in range(n):
+            total = 0.0
+            for j in range(n):
+                total += S[i * n + j] * gradient[j]
+            w[i] += count * total
+        self.keep_sound(fit)
+
+    cdef void least_squares(self, Py_ssize_t fit, const double* x, double error, double precision) noexcept nogil:
+        """Least squares with an error of x.w that was observed with this precision. O(n^2)."""
+        cdef Py_ssize_t i
+        cdef double factor
+        cdef double* w = self.w_data + fit * self.n
+        self.learn_direction(fit, x, precision, &factor)
+        for i in range(self.n):
+            w[i] += factor * error * self.work[i]
+        self.keep_sound(fit)
+
+    cdef void keep_sound(self, Py_ssize_t fit) noexcept nogil:
+        """Start a fit anew whose numbers are of no use any more. O(n), O(n^2) then."""
+        cdef Py_ssize_t i, n = self.n
+        cdef double* w = self.w_data + fit * n
+        cdef double* S = self.S_data + fit * n * n
+        cdef bint sound = True
+        for i in range(n):
+            sound &= fabs(w[i]) < LARGEST_WEIGHT and 0.0 < S[i * n + i] < LARGEST_WEIGHT     # not if NaN
+        if not sound:
+            memset(S, 0, n * n * sizeof(double))
+            for i in range(n):
+                w[i], S[i * n + i] = self.start, 1.0 / self.prior_data[fit % self.n_settings]
+
+    def state(self):
+        """What is learned, by name."""
+        return {"w": self.w.copy(), "S": self.S.copy()}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be that of fits."""
+        w = check_array(state["w"], "w", np.float64, self.w.shape)
+        S = check_array(state["S"], "S", np.float64, self.S.shape)
+        if max(np.abs(w).max(), np.abs(S).max()) > LARGEST_WEIGHT:
+            raise ValueError("the weights of the members, or their covariances, are too large")
+        if not are_positive_definite(S):
+            raise ValueError("the covariances of the weights are not symmetric and positive definite")
+        self.w[:], self.S[:] = w, S
+
+    def _check(self):
+        """Assert what must always hold."""
+        assert np.isfinite(self.w).all() and np.abs(self.w).max() <= LARGEST_WEIGHT
+        assert are_positive_definite(self.S), "S is not symmetric and positive definite"
+
+
+def are_positive_definite(matrices):
+    """Whether matrices, shape (..., n, n), are exactly symmetric and have a Cholesky factor.
+
+    >>> [are_positive_definite(np.array([[a, 1.0], [1.0, 1.0]])) for a in (2.0, 0.5)]
+    [True, False]
+    """
+    if not np.array_equal(matrices, np.swapaxes(matrices, -1, -2)):
+        return False
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+# ---- Running errors --------------------------------------------------------------------------------------------------
+
+cdef double LONG = 0.995                # memory of the running squared error
+# Rows before the range of targets is known well enough to cut what lies far beyond it
+FEW = 30
+cdef Py_ssize_t FEW_ROWS = FEW
+cdef double LEAST_SQUARE = 1e-300       # a squared error, whatever the targets: squares of what is much smaller are 0
+cdef double LARGEST_REACH = 1e150       # a range of targets; the square of a larger one is no number
+
+
+cdef class RunningErrors:
+    """The unit in which errors are counted: the fading mean of squared errors of each target, and the range of the
+    targets."""
+
+    def __init__(self, Py_ssize_t targets):
+        self.targets = targets
+        self.sums, self.t = np.zeros((2, targets)), 0
+        self.low, self.high = np.full(targets, np.inf), np.full(targets, -np.inf)
+        self.sums_data, self.low_data, self.high_data = data_of(self.sums), data_of(self.low), data_of(self.high)
+
+    cdef double square(self, Py_ssize_t j) noexcept nogil:
+        """The mean squared error of a target: beforehand 1/16 of its squared range, which counts as one row, or 1;
+        never 0."""
+        cdef double low = self.low_data[j], high = self.high_data[j]
+        cdef double sums = self.sums_data[j], weight = self.sums_data[self.targets + j]
+        cdef double reach = fmin(high - low, LARGEST_REACH) if low < high else 0.0
+        cdef double largest = fmin(fmax(fabs(low), fabs(high)), LARGEST_REACH) if low <= high else 1.0
+        if reach == 0.0:
+            return fmax(sums / weight if weight > 0.0 else 1.0, fmax(1e-12 * largest * largest, LEAST_SQUARE))
+        return fmax((sums + 0.0625 * reach * reach) / (weight + 1.0), fmax(1e-12 * reach * reach, LEAST_SQUARE))
+
+    cdef void learn(self, Py_ssize_t j, double y, double error, double count, double size) noexcept nogil:
+        """Update with an error of a target, where `size` is `square` before; more than 4 units count as 4, once 30 rows
+        have been seen.
+
+        While there are few rows, errors fall fast, and the last third of them is remembered.
+        """
+        cdef double square = error * error, memory = fmin(LONG, 1.0 - 3.0 / (self.t + 6.0))
+        if self.t >= FEW_ROWS and square > 16.0 * size:
+            square = 16.0 * size
+        self.sums_data[j] = memory * self.sums_data[j] + fmin(count * square, LARGEST_SQUARE)
+        self.sums_data[self.targets + j] = memory * self.sums_data[self.targets + j] + fmin(count, LARGEST_SQUARE)
+        self.low_data[j], self.high_data[j] = fmin(self.low_data[j], y), fmax(self.high_data[j], y)
+
+    def state(self):
+        """What is learned, by name."""
+        seen = self.low <= self.high
+        return {"sums": self.sums.copy(), "low": np.where(seen, self.low, 0.0), "high": np.where(seen, self.high, 0.0),
+                "rows": int(self.t)}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        sums = checked_sums(state["sums"], "sums", self.sums.shape)
+        low, high = (check_array(state[name], name, np.float64, self.low.shape) for name in ("low", "high"))
+        seen = sums[1] > 0.0            # and not only rows that did not count, as the first
+        if (low > high).any() or sums[0][~seen].any():
+            raise ValueError("the squared errors, their weights and the range of the targets do not fit each other")
+        self.t = checked_count(state["rows"], "rows")
+        self.sums[:] = sums
+        self.low[:], self.high[:] = np.where(seen, low, np.inf), np.where(seen, high, -np.inf)
+
+
+# ---- Combiners -------------------------------------------------------------------------------------------------------
+
+
+cdef class Combiner:
+    """Base of all combiners.
+
+    A subclass has `scratch_size`, `run` and `combine`, and beside the protocol `weights`, `state`, `restore` and
+    `_check`.
+
+    Scores are (n, members, outputs); y are codes of labels (n,), or targets (n, targets); `joined` is the number of
+    labels that there were before each row; `counts` are weights of rows; members that are not `enabled` take no part.
+    What is `combined` is (n, outputs), `deviations` (n, targets), or (n, 1) for labels.
+    """
+
+    cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
+        """How many doubles `run` and `combine` work with."""
+        return 0
+
+    cdef int open(self, Py_ssize_t n, Py_ssize_t outputs) except -1:
+        """Memory for `run` with this number of outputs."""
+        cdef Py_ssize_t size = max(1, self.scratch_size(outputs))
+        if self.memory_of_scratch is None or self.memory_of_scratch.size < size:
+            fresh = np.empty(size)
+            self.memory_of_scratch, self.scratch = fresh, data_of(fresh)
+        return 0
+
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  double* deviations) noexcept nogil:
+        """Combined scores just before each row; the rows are learned."""
+
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+                      const unsigned char* enabled, double* combined, double* deviations,
+                      double* scratch) noexcept nogil:
+        """`evaluate`, with memory to work in."""
+
+    cdef int evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+                      const unsigned char* enabled, double* combined, double* deviations) except -1:
+        """Combined scores as of now."""
+        cdef double* scratch = <double*> malloc(max(1, self.scratch_size(outputs)) * sizeof(double))
+        if scratch == NULL:
+            raise MemoryError()
+        self.combine(n, outputs, scores, joined, enabled, combined, deviations, scratch)
+        free(scratch)
+        return 0
+
+    # ---- On arrays ----------------------------------------------------------------------------
+
+    def advance(self, scores, y, joined=None, counts=None, enabled=None):
+        """(combined, deviations) just before each row, for arrays as above; the rows are learned."""
+        cdef const double[:, :, ::1] F = np.ascontiguousarray(scores, dtype=float)
+        cdef Py_ssize_t n = F.shape[0], outputs = F.shape[2]
+        if F.shape[1] != self.n_members or n and np.size(y) != n * max(1, self.targets):
+            raise ValueError("scores and y are not those of the members and of the targets")
+        cdef const double[::1] targets = np.ascontiguousarray(y, dtype=float).reshape(-1)
+        cdef const double[::1] weights = np.ones(n) if counts is None else np.ascontiguousarray(counts, dtype=float)
+        labels_before = np.full(n, outputs) if joined is None else joined
+        cdef const Py_ssize_t[::1] labels = np.ascontiguousarray(labels_before, dtype=np.intp)
+        cdef const unsigned char[::1] there = self.as_flags(enabled)
+        found, spread = np.zeros((n, outputs)), np.ones((n, max(1, self.targets)))
+        if n and outputs:
+            self.open(n, outputs)
+            self.run(n, outputs, &F[0, 0, 0], &targets[0], &labels[0], &weights[0], &there[0], data_of(found),
+                     data_of(spread))
+        return found, spread
+
+    def combined(self, scores, Py_ssize_t joined=0, enabled=None):
+        """(combined, deviations) as of now, for arrays as above."""
+        cdef const double[:, :, ::1] F = np.ascontiguousarray(scores, dtype=float)
+        cdef Py_ssize_t n = F.shape[0], outputs = F.shape[2]
+        cdef const unsigned char[::1] there = self.as_flags(enabled)
+        found, spread = np.zeros((n, outputs)), np.ones((n, max(1, self.targets)))
+        if n and outputs:
+            self.evaluate(n, outputs, &F[0, 0, 0], joined, &there[0], data_of(found), data_of(spread))
+        return found, spread
+
+    def as_flags(self, enabled):
+        """Which members take part; all of them if that is None."""
+        return np.ascontiguousarray(np.ones(self.n_members) if enabled is None else enabled, dtype=np.uint8)
+
+
+# ---- Numbers: the mean of the members, and how they differ from it ---------------------------------------------------
+
+
+cdef class Differences(Combiner):
+    """Base of combiners by least squares: y - f = sum_i v_i d_i, where f is the mean of the members and d_i = f_i - f.
+
+    Only differences count, so weights 1/m + v_i sum to 1, units and offsets do not matter, and nothing happens where
+    members agree for ever. With an origin d_i = f_i - origin. Each target has v of its own; labels share one.
+
+    A subclass has `weights_now` and maybe `limits`.
+    """
+
+    cdef void weights_now(self, Py_ssize_t group, double* v) noexcept nogil:
+        """v of a target, or of all labels."""
+
+    cdef double limits(self, Py_ssize_t group, double* low, double* high) noexcept nogil:
+        """The range to which predictions of the members are cut; returns the deviation that is expected."""
+        low[0], high[0] = -INFINITY, INFINITY
+        return 1.0
+
+    cdef double apart(self, const double* scores, Py_ssize_t outputs, Py_ssize_t j, const unsigned char* enabled,
+                      double low, double high, double* d) noexcept nogil:
+        """(f, d) of output j within limits; d of disabled members is 0. O(members)."""
+        cdef Py_ssize_t i, n = 0
+        cdef double mean = 0.0
+        for i in range(self.n_members):
+            if enabled[i]:
+                d[i] = fmin(fmax(scores[i * outputs + j], low), high)
+                mean += d[i]
+                n += 1
+        mean = mean / n if n else 0.0
+        for i in range(self.n_members):
+            d[i] = 0.0 if not enabled[i] else d[i] - mean if self.about_mean else d[i] - self.origin_value
+        return mean
+
+    cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
+        return 2 * self.n_members
+
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+                      const unsigned char* enabled, double* combined, double* deviations,
+                      double* scratch) noexcept nogil:
+        cdef Py_ssize_t t, i, j, m = self.n_members
+        cdef double low, high, total, deviation = 1.0
+        cdef double* d = scratch
+        cdef double* v = scratch + m
+        for j in range(outputs):
+            if j == 0 or self.targets:
+                self.weights_now(j, v)
+                deviation = self.limits(j, &low, &high)
+            for t in range(n):
+                total = self.apart(scores + t * m * outputs, outputs, j, enabled, low, high, d)
+                for i in range(m):
+                    total += v[i] * d[i]
+                combined[t * outputs + j] = total
+                if self.targets:
+                    deviations[t * self.targets + j] = deviation
+                elif j == 0:
+                    deviations[t] = deviation
+
+    def weights(self):
+        """Weights of the members, shape (targets, members); each target's sum to 1 where differences are from the
+        mean."""
+        cdef Py_ssize_t j
+        v = np.empty((max(1, self.targets), self.n_members))
+        cdef double* out = data_of(v)
+        for j in range(len(v)):
+            self.weights_now(j, out + j * self.n_members)
+        return v + ((1.0 - v.sum(axis=1, keepdims=True)) / v.shape[1] if self.about_mean else 1.0 / v.shape[1])
+
+
+cdef class RecursiveLeastSquares(Differences):
+    """Numbers: the members' mean, plus leaky least squares on how members differ from it; and exponential weights
+    beside these.
+
+    Each target is a fit of its own, in units of its running squared error. Several settings (memory, prior) run side by
+    side, and are mixed by Bayes' rule with a share. Predictions are cut to the range of the targets so far, widened by
+    itself on both sides.
+
+    Parameters
+    ----------
+    n, targets : int
+    settings : list of (memory, prior)
+    share : float
+    """
+
+    def __init__(self, Py_ssize_t n, Py_ssize_t targets, settings, double share=1e-3):
+        self.n_members, self.targets, self.share, self.about_mean = n, targets, share, True
+        self.fits, self.errors = LeakyFits(n, settings, 0.0, targets), RunningErrors(targets)
+        # The last is for exponential weights
+        self.belief = np.full((targets, len(settings) + 1), 1.0 / (len(settings) + 1))
+        self.trust = np.full((targets, n), 1.0 / n)
+        self.belief_data, self.trust_data = data_of(self.belief), data_of(self.trust)
+
+    cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
+        return 3 * self.n_members + 2 * (self.fits.n_settings + 1)
+
+    cdef double limits(self, Py_ssize_t group, double* low, double* high) noexcept nogil:
+        cdef double least = self.errors.low_data[group], largest = self.errors.high_data[group], reach = largest - least
+        low[0], high[0] = -INFINITY, INFINITY
+        if self.errors.t >= FEW_ROWS and least <= largest:
+            low[0], high[0] = least - reach, largest + reach
+        return sqrt(self.errors.square(group))
+
+    cdef void weights_now(self, Py_ssize_t group, double* v) noexcept nogil:
+        cdef Py_ssize_t i, k, K = self.fits.n_settings
+        cdef const double* belief = self.belief_data + group * (K + 1)
+        for i in range(self.n_members):
+            v[i] = belief[K] * self.trust_data[group * self.n_members + i]
+            for k in range(K):
+                v[i] += belief[k] * self.fits.weights_of(group * K + k)[i]
+
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  double* deviations) noexcept nogil:
+        cdef Py_ssize_t t, i, j, k, m = self.n_members, T = self.targets, K = self.fits.n_settings
+        cdef double low, high, mean, unit, size, error, mixed, count
+        cdef double* d = self.scratch
+        cdef double* x = d + m
+        cdef double* predictions = x + m                    # of each fit, and of exponential weights
+        cdef double* losses = predictions + K + 1           # of these, or of the members
+        cdef double* belief
+        cdef double* trust
+        cdef const double* w
+        for t in range(n):
+            count = counts[t]
+            for j in range(T):
+                belief, trust = self.belief_data + j * (K + 1), self.trust_data + j * m
+                unit = self.limits(j, &low, &high)
+                size = self.errors.square(j)
+                mean = self.apart(scores + t * m * T, T, j, enabled, low, high, d)
+                mixed = 0.0
+                for k in range(K + 1):
+                    w = self.fits.weights_of(j * K + k) if k < K else trust
+                    predictions[k] = mean
+                    for i in range(m):
+                        predictions[k] += w[i] * d[i]
+                    mixed += belief[k] * predictions[k]
+                combined[t * T + j], deviations[t * T + j] = mixed, unit
+                for k in range(K):
+                    self.fits.leak(j * K + k, self.errors.t)
+                if not count > 0.0:
+                    continue
+                for i in range(m):
+                    x[i] = fmin(fmax(d[i] / unit, -1e8), 1e8)       # beyond 1e7 only before 30 rows
+                for k in range(K):
+                    # Of an outlier counts what is left of it within 4 units
+                    error = (y[t * T + j] - predictions[k]) / unit
+                    self.fits.least_squares(j * K + k, x, error,
+                                            count * (1.0 if fabs(error) < 4.0 else 4.0 / fabs(error)))
+                for k in range(K + 1):
+                    error = (y[t * T + j] - predictions[k]) / unit
+                    losses[k] = fmin(CAP, 0.5 * count * error * error)
+                update_beliefs(belief, losses, K + 1, self.share)
+                for i in range(m):
+                    error = (y[t * T + j] - mean - d[i]) / unit
+                    losses[i] = fmin(CAP, 0.5 * count * error * error)
+                update_beliefs(trust, losses, m, self.share)
+                self.errors.learn(j, y[t * T + j], y[t * T + j] - mixed, count, size)
+            self.errors.t += 1
+
+    def state(self):
+        """What is learned, by name."""
+        return {"belief": self.belief.copy(), "trust": self.trust.copy(), **self.errors.state(), **self.fits.state()}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        belief = checked_beliefs(state["belief"], "belief", self.belief.shape)
+        trust = checked_beliefs(state["trust"], "trust", self.trust.shape)
+        self.errors.restore(state)
+        self.fits.restore(state)
+        self.belief[:], self.trust[:] = belief, trust
+
+    def _check(self):
+        """Assert what must always hold."""
+        self.fits._check()
+        assert np.isfinite(self.errors.sums).all()
+        assert np.allclose(self.belief.sum(axis=1), 1.0) and np.allclose(self.trust.sum(axis=1), 1.0)
+
+
+cdef class LeastSquares(Differences):
+    """A few strong members: v minimises the fading sum of (y - f - v.d)^2 / size + prior |v|^2, where size is the mean
+    of (y - f)^2.
+
+    All members count alike until the rows say otherwise, and the prior leaves no more of that than it must. For labels
+    y is +1 for the label and -1 for others, and d_i = f_i + 1, as -1 means "no": a member that is right but timid may
+    then count for more than its share.
+
+    Parameters
+    ----------
+    n : int
+        Members.
+    targets : int
+        0 for labels.
+    memory : float
+        What is left of a row's weight after one more.
+    prior : float
+
+    Examples
+    --------
+    >>> f = np.array([[0.0, 1.0]] * 400)[:, :, None]               # two members, of which the second is right
+    >>> combiner = LeastSquares(2, 1, memory=0.9995, prior=10.0)
+    >>> combined, _ = combiner.advance(f, np.ones((400, 1)))
+    >>> combined[[0, 50, 399], 0].round(2), combiner.weights().round(2)
+    (array([0.5 , 0.95, 0.99]), array([[0.01, 0.99]]))
+    """
+
+    def __init__(self, Py_ssize_t n, Py_ssize_t targets, double memory, double prior):
+        self.n_members, self.targets, self.groups, self.memory, self.prior = n, targets, max(1, targets), memory, prior
+        self.about_mean, self.origin_value = targets > 0, -1.0
+        self.origin = None if self.about_mean else -1.0
+        self.products, self.answers = np.zeros((self.groups, n, n)), np.zeros((self.groups, n))
+        self.squares, self.count = np.zeros(self.groups), 0.0       # of y - f
+        self.v = np.zeros((self.groups, n))                         # as of these sums
+        self.products_data, self.answers_data = data_of(self.products), data_of(self.answers)
+        self.squares_data, self.v_data = data_of(self.squares), data_of(self.v)
+
+    cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
+        cdef Py_ssize_t m = self.n_members
+        return 2 * m + m * m + outputs * (m + 1)
+
+    cdef void weights_now(self, Py_ssize_t group, double* v) noexcept nogil:
+        memcpy(v, self.v_data + group * self.n_members, self.n_members * sizeof(double))
+
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  double* deviations) noexcept nogil:
+        cdef Py_ssize_t t, i, j, g, m = self.n_members, columns = 1 if self.targets else outputs
+        cdef double* root = self.scratch
+        cdef double* d = root + m * m                       # (outputs, members)
+        cdef double* missed = d + outputs * m               # y - f of each output
+        cdef double target, total, weight
+        for t in range(n):
+            for j in range(outputs):
+                total = self.apart(scores + t * m * outputs, outputs, j, enabled, -INFINITY, INFINITY, d + j * m)
+                target = y[t * outputs + j] if self.targets else 1.0 if j == <Py_ssize_t> y[t] else -1.0
+                missed[j] = target - total
+                g = j if self.targets else 0
+                for i in range(m):
+                    total += self.v_data[g * m + i] * d[j * m + i]
+                combined[t * outputs + j] = total
+            weight = fmin(counts[t], LARGEST_SQUARE)
+            self.count = self.memory * self.count + weight
+            for g in range(self.groups):
+                deviations[t * self.groups + g] = 1.0
+                self.learn(g, d + g * m, missed + g, columns, weight)
+                self.solve(g, root)
+
+    cdef void learn(self, Py_ssize_t g, const double* d, const double* missed, Py_ssize_t columns,
+                    double weight) noexcept nogil:
+        """Update the sums of a group with d (columns, members) and y - f (columns). Sums that overflow start anew."""
+        cdef Py_ssize_t i, j, k, m = self.n_members
+        cdef double total, trace = 0.0
+        cdef double* products = self.products_data + g * m * m
+        cdef double* answers = self.answers_data + g * m
+        for i in range(m):
+            for j in range(i + 1):
+                total = 0.0
+                for k in range(columns):
+                    total += d[k * m + i] * d[k * m + j]
+                products[i * m + j] = products[j * m + i] = self.memory * products[i * m + j] + weight * total
+            total = 0.0
+            for k in range(columns):
+                total += d[k * m + i] * missed[k]
+            answers[i] = self.memory * answers[i] + weight * total
+            trace += products[i * m + i] + fabs(answers[i])
+        total = 0.0
+        for k in range(columns):
+            total += missed[k] * missed[k]
+        self.squares_data[g] = self.memory * self.squares_data[g] + weight * total
+        if not trace + self.squares_data[g] < LARGEST_SQUARE:
+            memset(products, 0, m * m * sizeof(double))
+            memset(answers, 0, m * sizeof(double))
+            self.squares_data[g] = 0.0
+
+    cdef void solve(self, Py_ssize_t g, double* root) noexcept nogil:
+        """v = (products / size + prior)^-1 answers / size of a group, by Cholesky's factor."""
+        cdef Py_ssize_t i, j, m = self.n_members
+        cdef double trace = 0.0, size = self.squares_data[g] / fmax(self.count, 1e-12)
+        cdef const double* products = self.products_data + g * m * m
+        cdef const double* answers = self.answers_data + g * m
+        cdef double* v = self.v_data + g * m
+        for i in range(m):
+            trace += products[i * m + i]
+        size = fmax(size, 1e-12 * trace)            # also where nothing has been missed
+        size = size if size > 0.0 else 1.0          # or nothing has been learned
+        for i in range(m):
+            for j in range(i + 1):
+                root[i * m + j] = products[i * m + j] / size
+            root[i * m + i] += self.prior
+        ok_decompose(root, m, m)
+        for i in range(m):
+            v[i] = answers[i] / size
+            for j in range(i):
+                v[i] -= root[i * m + j] * v[j]
+            v[i] /= root[i * m + i]
+        for i in range(m - 1, -1, -1):
+            for j in range(i + 1, m):
+                v[i] -= root[j * m + i] * v[j]
+            v[i] /= root[i * m + i]
+
+    def state(self):
+        """What is learned, by name."""
+        return {"products": self.products.copy(), "answers": self.answers.copy(), "squares": self.squares.copy(),
+                "count": self.count}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be the sums of rows.
+
+        Sums of (d, y - f) (d, y - f)' are positive semidefinite, the answers d (y - f) included, and nothing comes of
+        no rows.
+        """
+        m = self.n_members
+        found = {name: np.array(state[name], dtype=float) for name in ("products", "answers", "squares", "count")}
+        for name, array in found.items():
+            if array.shape != np.shape(getattr(self, name)) or not (np.abs(array) < 1e300).all():
+                raise ValueError(f"{name} of the combination does not fit the members")
+        whole = np.empty((self.groups, m + 1, m + 1))
+        whole[:, :m, :m], whole[:, m, m] = found["products"], found["squares"]
+        whole[:, m, :m] = whole[:, :m, m] = found["answers"]
+        sizes = np.sqrt(np.maximum(np.diagonal(whole, axis1=1, axis2=2), 1e-300))
+        if not np.array_equal(whole, whole.transpose(0, 2, 1)) or (np.diagonal(whole, axis1=1, axis2=2) < 0.0).any():
+            raise ValueError("the sums of the combination are not symmetric, or negative")
+        correlations = whole / sizes[:, :, None] / sizes[:, None] + 1e-6 * np.eye(m + 1)
+        if not are_positive_definite(0.5 * (correlations + correlations.transpose(0, 2, 1))):
+            raise ValueError("the sums of the combination are not those of any rows")
+        count = float(found["count"])
+        if count < 0.0 or count == 0.0 and whole.any():
+            raise ValueError("the sums of the combination do not fit their count")
+        self.open(1, 0)
+        self.products[:], self.answers[:], self.squares[:] = found["products"], found["answers"], found["squares"]
+        self.count = count
+        for g in range(self.groups):
+            self.solve(g, self.scratch)
+
+    def _check(self):
+        """Assert what must always hold."""
+        assert np.isfinite(self.products).all() and np.isfinite(self.answers).all() and np.isfinite(self.v).all()
+        assert np.array_equal(self.products, self.products.transpose(0, 2, 1))
+
+
+# ---- Labels: online Newton steps on the log loss ---------------------------------------------------------------------
+
+cdef double SOFTEST = 0.02              # that is added to both sides of odds, so that certainty is finite
+cdef double ODDS_OF_ONE = log((2.0 + SOFTEST) / SOFTEST)
+
+
+cdef double score_as_log_odds(double score) noexcept nogil:
+    """A score 2 p - 1 as log odds of p, within [-1, 1] again: rare classes have small p, which differ little, and odds
+    that differ much."""
+    return log((1.0 + SOFTEST + score) / (1.0 + SOFTEST - score)) / ODDS_OF_ONE
+
+
+cdef class OnlineNewton(Combiner):
+    """Labels: p = softmax(sum_i w_i F_i) with one weight for each member, by leaky online Newton steps on the log loss.
+
+    F are members' scores in [-1, 1], 0 for members that are disabled. Several settings (memory, prior) run side by
+    side, and are mixed by Bayes' rule with a share. Some of them may see log odds instead as long as there are two
+    classes.
+
+    Combined scores are 2 p - 1, and -1 for labels that have not joined; a row that brings a new label is not judged.
+
+    Parameters
+    ----------
+    n : int
+        Members.
+    settings : list of (memory, prior)
+    share : float
+    total : float
+        What the weights sum to beforehand.
+    odds : list of bool or None
+        Which settings see log odds.
+    """
+
+    def __init__(self, Py_ssize_t n, settings, double share=1e-3, double total=2.0, odds=None):
+        self.n_members, self.targets, self.share, self.t = n, 0, share, 0
+        self.fits = LeakyFits(n, settings, total / n)
+        self.odds = np.zeros(len(settings), dtype=np.uint8) if odds is None else np.array(odds, dtype=np.uint8)
+        self.any_odds = self.odds.any()
+        self.belief = np.full(len(settings), 1.0 / len(settings))
+        self.belief_data, self.odds_data = data_of(self.belief), <unsigned char*> array_data(self.odds)
+
+    cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
+        return (self.n_members + self.fits.n_settings) * outputs + 2 * self.n_members + self.fits.n_settings
+
+    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t joined,
+                            double* odds) noexcept nogil:
+        """Scores of a row as the fits with log odds see them."""
+        cdef Py_ssize_t i
+        if not self.any_odds or joined != 2:
+            return scores
+        for i in range(self.n_members * outputs):
+            odds[i] = score_as_log_odds(scores[i])
+        return odds
+
+    cdef void softmax(self, const double* F, Py_ssize_t outputs, Py_ssize_t joined, const double* w,
+                      double* p) noexcept nogil:
+        cdef Py_ssize_t i, c
+        cdef double largest = -INFINITY, total = 0.0
+        for c in range(joined):
+            p[c] = 0.0
+        for i in range(self.n_members):
+            for c in range(joined):
+                p[c] += w[i] * F[i * outputs + c]
+        for c in range(joined):
+            largest = fmax(largest, p[c])
+        for c in range(joined):
+            p[c] = exp(p[c] - largest)
+            total += p[c]
+        for c in range(joined):
+            p[c] /= total
+
+    cdef void mix(self, const double* F, const double* G, Py_ssize_t outputs, Py_ssize_t joined, double* likely,
+                  double* combined) noexcept nogil:
+        """Probabilities by each fit to `likely`, and mixed as scores."""
+        cdef Py_ssize_t k, c
+        for c in range(outputs):
+            combined[c] = -1.0
+        if joined < 1:
+            return
+        for c in range(joined):
+            combined[c] = 0.0
+        for k in range(self.fits.n_settings):
+            self.softmax(G if self.odds_data[k] else F, outputs, joined, self.fits.weights_of(k), likely + k * outputs)
+            for c in range(joined):
+                combined[c] += self.belief_data[k] * likely[k * outputs + c]
+        for c in range(joined):
+            combined[c] = 2.0 * combined[c] - 1.0
+
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  double* deviations) noexcept nogil:
+        cdef Py_ssize_t t, i, c, k, label, rival, m = self.n_members, K = self.fits.n_settings
+        cdef double* odds = self.scratch
+        cdef double* likely = odds + m * outputs
+        cdef double* x = likely + K * outputs
+        cdef double* gradient = x + m
+        cdef double* losses = gradient + m
+        cdef const double* F
+        cdef const double* G
+        cdef const double* H
+        cdef const double* p
+        for t in range(n):
+            F, label = scores + t * m * outputs, <Py_ssize_t> y[t]
+            G = self.seen(F, outputs, joined[t], odds)
+            self.mix(F, G, outputs, joined[t], likely, combined + t * outputs)
+            deviations[t] = 1.0
+            for k in range(K):
+                self.fits.leak(k, self.t)
+            if 1 < joined[t] and label < joined[t] and counts[t] > 0.0:
+                for k in range(K):
+                    p, H = likely + k * outputs, G if self.odds_data[k] else F
+                    losses[k] = fmin(CAP, -counts[t] * log(fmax(p[label], 1e-300)))
+                    # The curvature is that along what tells the label from its strongest rival
+                    rival = 1 if label == 0 else 0
+                    for c in range(joined[t]):
+                        if c != label and p[c] > p[rival]:
+                            rival = c
+                    for i in range(m):
+                        x[i] = H[i * outputs + label] - H[i * outputs + rival]
+                        gradient[i] = H[i * outputs + label]
+                        for c in range(joined[t]):
+                            gradient[i] -= p[c] * H[i * outputs + c]
+                    self.fits.newton(k, x, gradient, counts[t], p[label] * p[rival])
+                update_beliefs(self.belief_data, losses, K, self.share)
+            self.t += 1
+
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+                      const unsigned char* enabled, double* combined, double* deviations,
+                      double* scratch) noexcept nogil:
+        cdef Py_ssize_t t, m = self.n_members
+        cdef const double* F
+        for t in range(n):
+            F = scores + t * m * outputs
+            self.mix(F, self.seen(F, outputs, joined, scratch), outputs, joined, scratch + m * outputs,
+                     combined + t * outputs)
+            deviations[t] = 1.0
+
+    def weights(self):
+        """Mean weights over the settings, shape (1, members)."""
+        return (self.belief @ self.fits.w[0]).reshape(1, -1)
+
+    def state(self):
+        """What is learned, by name."""
+        return {"t": int(self.t), "belief": self.belief.copy(), **self.fits.state()}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        t, belief = checked_count(state["t"]), checked_beliefs(state["belief"], "belief", self.belief.shape)
+        self.fits.restore(state)
+        self.t, self.belief[:] = t, belief
+
+    def _check(self):
+        """Assert what must always hold."""
+        self.fits._check()
+        assert abs(self.belief.sum() - 1.0) < 1e-9 and (self.belief >= 0.0).all()
+
+
+# ---- Exponential weights ---------------------------------------------------------------------------------------------
+
+
+cdef class ExponentialWeights(Combiner):
+    """Hedge: weights like exp(-rate sum of losses), of which each member gives up a share to all with every row.
+
+    Classes: losses are 1/8 [(1 - F_label)^2 + (1 + the largest other F)^2], in [0, 1] for scores in [-1, 1]. Numbers:
+    1/2 of the squared error in units of the running one. Both are convex, so the combination, the weighted mean, loses
+    no more than the weighted mean of the losses. A disabled member loses what the combination of the others does.
+
+    Parameters
+    ----------
+    n, targets : int
+        targets is 0 for labels.
+    rate, share : float
+    votes : bool
+        Labels: each member gives 1 to the label that it predicts, the first of the best ones, and -1 to all others. So
+        its loss is 1 for a mistake and otherwise 0, and where the weighted means lead to a mistake, so do half of the
+        weights at least.
+    """
+
+    def __init__(self, Py_ssize_t n, Py_ssize_t targets, double rate, double share, bint votes=False):
+        if not 0.0 < rate < np.inf or not 0.0 <= share < 1.0:
+            raise ValueError("the rate must be positive, and the share in [0, 1)")
+        groups = max(1, targets)
+        self.n_members, self.targets, self.rate, self.share, self.votes = n, targets, rate, share, votes
+        self.trust = np.full((groups, n), 1.0 / n)
+        self.losses, self.own, self.ranges = np.zeros((groups, n)), np.zeros(groups), np.zeros(groups)
+        self.errors = RunningErrors(groups)
+        self.trust_data, self.losses_data = data_of(self.trust), data_of(self.losses)
+        self.own_data, self.ranges_data = data_of(self.own), data_of(self.ranges)
+
+    cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
+        return (outputs + 2) * self.n_members
+
+    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t joined,
+                            double* votes) noexcept nogil:
+        """Scores of a row, or votes."""
+        cdef Py_ssize_t i, c, best
+        if not self.votes or self.targets:
+            return scores
+        for i in range(self.n_members):
+            best = 0
+            for c in range(joined):
+                votes[i * outputs + c] = -1.0
+                if scores[i * outputs + c] > scores[i * outputs + best]:
+                    best = c
+            votes[i * outputs + best] = 1.0
+        return votes
+
+    cdef void mean(self, const double* F, Py_ssize_t outputs, Py_ssize_t joined, const unsigned char* enabled,
+                   double* combined) noexcept nogil:
+        """The weighted mean of the members that are enabled; -1 for labels that have not joined."""
+        cdef Py_ssize_t i, c, m = self.n_members
+        cdef double total = 0.0
+        cdef const double* trust = self.trust_data
+        for c in range(outputs):
+            combined[c] = 0.0 if self.targets or c < joined else -1.0
+        for c in range(outputs if self.targets else joined):
+            if c == 0 or self.targets:
+                trust, total = self.trust_data + (c if self.targets else 0) * m, 0.0
+                for i in range(m):
+                    total += trust[i] if enabled[i] else 0.0
+            for i in range(m):
+                if enabled[i] and total > 0.0:
+                    combined[c] += trust[i] / total * F[i * outputs + c]
+
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  double* deviations) noexcept nogil:
+        cdef Py_ssize_t t, i, j, classes, m = self.n_members, groups = max(1, self.targets)
+        cdef double* loss = self.scratch
+        cdef double* scaled = loss + m
+        cdef double* votes = scaled + m
+        cdef const double* F
+        cdef double* mixed
+        cdef double own, least, most, size, target
+        for t in range(n):
+            classes, mixed = 0 if self.targets else joined[t], combined + t * outputs
+            F = self.seen(scores + t * m * outputs, outputs, classes, votes)
+            self.mean(F, outputs, classes, enabled, mixed)
+            for j in range(groups):
+                target = y[t * groups + j]
+                size = self.errors.square(j) if self.targets else 1.0
+                deviations[t * groups + j] = sqrt(size)
+                if not counts[t] > 0.0 or not self.targets and (classes < 2 or target >= classes):
+                    continue
+                own = self.loss(mixed, target, j, classes, size, counts[t])
+                least, most = own, own
+                for i in range(m):
+                    loss[i] = self.loss(F + i * outputs, target, j, classes, size, counts[t]) if enabled[i] else own
+                    least, most = fmin(least, loss[i]), fmax(most, loss[i])
+                    self.losses_data[j * m + i] += loss[i]
+                    scaled[i] = self.rate * loss[i]
+                self.own_data[j] += own
+                self.ranges_data[j] += (most - least) * (most - least)
+                update_beliefs(self.trust_data + j * m, scaled, m, self.share)
+                if self.targets:
+                    self.errors.learn(j, target, target - mixed[j], counts[t], size)
+            self.errors.t += 1
+
+    cdef double loss(self, const double* F, double y, Py_ssize_t j, Py_ssize_t classes, double size,
+                     double count) noexcept nogil:
+        """`count` times the loss of scores."""
+        cdef Py_ssize_t c, label
+        cdef double rival = -1.0
+        if self.targets:
+            return fmin(LARGEST_LOSS, count * (0.5 * (y - F[j]) * (y - F[j]) / size))
+        label = <Py_ssize_t> y
+        for c in range(classes):
+            if c != label:
+                rival = fmax(rival, F[c])
+        return fmin(LARGEST_LOSS, count * (0.125 * ((1.0 - F[label]) ** 2 + (1.0 + rival) ** 2)))
+
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+                      const unsigned char* enabled, double* combined, double* deviations,
+                      double* scratch) noexcept nogil:
+        cdef Py_ssize_t t, j, m = self.n_members, groups = max(1, self.targets)
+        for t in range(n):
+            self.mean(self.seen(scores + t * m * outputs, outputs, joined, scratch), outputs, joined, enabled,
+                      combined + t * outputs)
+            for j in range(groups):
+                deviations[t * groups + j] = sqrt(self.errors.square(j)) if self.targets else 1.0
+
+    def weights(self):
+        """Weights of the members, shape (groups, members)."""
+        return self.trust.copy()
+
+    def state(self):
+        """What is learned, by name."""
+        return {"trust": self.trust.copy(), "losses": self.losses.copy(), "own": self.own.copy(),
+                "ranges": self.ranges.copy(),
+                **self.errors.state()}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        trust = checked_beliefs(state["trust"], "trust", self.trust.shape)
+        names = ("losses", "own", "ranges")
+        sums = {name: checked_sums(state[name], name, getattr(self, name).shape) for name in names}
+        self.errors.restore(state)
+        self.trust[:] = trust
+        for name, array in sums.items():
+            getattr(self, name)[:] = array
+
+    def _check(self):
+        """Assert what must always hold."""
+        assert np.allclose(self.trust.sum(axis=1), 1.0) and (self.trust >= 0.0).all()
+        assert np.isfinite(self.losses).all() and np.isfinite(self.ranges).all() and np.isfinite(self.errors.sums).all()
+
+
+# ---- Novelty: ranks --------------------------------------------------------------------------------------------------
+
+cdef Py_ssize_t SCORES = 2000           # that ranks are taken among
+cdef Py_ssize_t LATEST = 100            # scores that remain when others are forgotten
+cdef double GAIN = 0.02                 # by which an alert lowers the level of alerts
+cdef double HIGHEST = 4.0               # and where it is at most, in units of nu
+
+
+cdef class AveragedRanks(Combiner):
+    """Novelty: the mean over members of the log rank of a score among its like, and the rank of that mean among its
+    like.
+
+    Logarithms, as Fisher combined tests: a member that is very sure that a row is odd counts. Ranks are among uniform
+    samples of the past: ranks among the latest scores would get used to a burst of odd ones. The higher, the more
+    ordinary.
+
+    A rank below `level`, which is what `run` has for deviations, is an alert. Where rows are like those before them a
+    share nu has ranks below nu. Where rows become more and more ordinary there are fewer, so the level slowly rises
+    until there are as many as asked for. It is never below nu: a burst of odd rows silences none that come after it.
+
+    Parameters
+    ----------
+    n : int
+        Members.
+    memory : int
+        After how many rows the past fades; 0 for never.
+    nu : float
+        The share of rows to alert about, in (0, 1).
+    """
+
+    def __init__(self, Py_ssize_t n, long long memory=0, double nu=0.02):
+        self.n_members, self.targets = n, 1
+        self.each, self.mean = Ranks(n, SCORES, memory, 1), Ranks(1, SCORES, memory, 2)
+        self.nu = self.level = nu
+
+    cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
+        return self.n_members
+
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  double* deviations) noexcept nogil:
+        """As of any combiner; all rows count alike."""
+        cdef Py_ssize_t t, m = self.n_members
+        # In balance where a share nu alerts
+        cdef double mean, rank, fall = exp(-GAIN), rise = exp(GAIN * self.nu / (1.0 - self.nu))
+        for t in range(n):
+            self.each.learn_row(scores + t * m, self.scratch)
+            mean = mean_log(self.scratch, enabled, m)
+            self.mean.learn_row(&mean, &rank)
+            # Told apart a little by the means themselves, also where these are beyond all that were
+            rank += 1e-6 * mean
+            combined[t], deviations[t] = rank, self.level
+            if rank < self.level:
+                self.level = fmax(self.nu, self.level * fall)
+            else:
+                self.level = fmin(highest_level(self.nu), self.level * rise)
+
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+                      const unsigned char* enabled, double* combined, double* deviations,
+                      double* scratch) noexcept nogil:
+        cdef Py_ssize_t t, m = self.n_members
+        cdef double mean
+        for t in range(n):
+            self.each.evaluate_row(scores + t * m, scratch)
+            mean = mean_log(scratch, enabled, m)
+            self.mean.evaluate_row(&mean, combined + t)
+            combined[t] += 1e-6 * mean
+            deviations[t] = 1.0
+
+    cdef void begin_anew(self) noexcept nogil:
+        """Forget the scores of a time when members knew too little, but for the latest; before row 2000."""
+        self.each.restart(LATEST)
+        self.mean.restart(LATEST)
+        self.level = self.nu
+
+    def restart(self):
+        """`begin_anew`, for Python."""
+        if self.mean.t > SCORES:
+            raise ValueError("the latest scores are not known any more")
+        self.begin_anew()
+
+    def weights(self):
+        """All count alike."""
+        return np.full((1, self.n_members), 1.0 / self.n_members)
+
+    def state(self):
+        """What is learned, by name."""
+        return {"each": self.each.state(), "mean": self.mean.state(), "level": self.level}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        level = float(state["level"])
+        if not self.nu <= level <= highest_level(self.nu):
+            raise ValueError("the level of alerts is beyond its limits")
+        if state["each"]["t"] != state["mean"]["t"]:
+            raise ValueError("the samples of ranks have not seen the same rows")
+        self.each.restore(state["each"])
+        self.mean.restore(state["mean"])
+        self.level = level
+
+    def _check(self):
+        """Assert what must always hold."""
+        self.each._check()
+        self.mean._check()
+        assert self.each.t == self.mean.t
+
+
+cdef double highest_level(double nu) noexcept nogil:
+    return fmin(HIGHEST * nu, 0.5 + 0.5 * nu)
+
+
+cdef double mean_log(const double* ranks, const unsigned char* enabled, Py_ssize_t m) noexcept nogil:
+    """Mean logarithm of the ranks by members that are enabled."""
+    cdef Py_ssize_t i, n = 0
+    cdef double total = 0.0
+    for i in range(m):
+        if enabled[i]:
+            total += log(ranks[i])
+            n += 1
+    return total / n if n else 0.0
+
+
+# ---- Calibration -----------------------------------------------------------------------------------------------------
+
+cdef enum:
+    KNOTS = 21          # at p = 1 - (1 - k / 20)^2, closer to each other near 1
+
+cdef double FADING = 0.9998
+cdef double PRIOR = 100.0       # rows at each knot that were as right as they were expected to be
+cdef double STIFF = 75.0        # precision of shift and slope beforehand: that of 300 rows at p = 1/2
+cdef double SUREST = 1e-6       # by which p stays away from 0 and 1 where its log odds are taken
+cdef double FLATTEST = 0.05     # the least slope: the surer, the likelier
+cdef double APART = 1e-9        # by which the likeliest class stays ahead
+
+
+cdef double knot_of(double p) noexcept nogil:
+    """The place of a probability among the knots."""
+    return (1.0 - sqrt(fmax(0.0, 1.0 - p))) * (KNOTS - 1)
+
+
+cdef double log_odds(double p) noexcept nogil:
+    p = fmin(fmax(p, SUREST), 1.0 - SUREST)
+    return log(p / (1.0 - p))
+
+
+cdef Py_ssize_t likeliest(const double* p, Py_ssize_t n) noexcept nogil:
+    """The first of the largest."""
+    cdef Py_ssize_t c, best = 0
+    for c in range(1, n):
+        if p[c] > p[best]:
+            best = c
+    return best
+
+
+cdef class Calibration:
+    """Hit rates of the likeliest class by its probability p: log odds that are shifted and stretched, and what is left
+    at some knots.
+
+    log q / (1 - q) = log p / (1 - p) + v_0 + v_1 / 2 log p / (1 - p), by leaky Newton steps on the log loss; then q
+    plus how much more often the class was right than q says, at some knots of q, between which it is interpolated. All
+    fade. The other classes share the rest as before, and the likeliest one stays the likeliest.
+
+    How others share the rest is taken from their own probabilities and not from 1 - p, which is rounding where p is
+    near 1; where they sum to less than `SUREST` they tend to equal shares.
+    """
+
+    def __init__(self):
+        self.sums, self.t = np.zeros((3, KNOTS)), 0
+        self.line = LeakyFits(2, [(FADING, STIFF)], 0.0)
+        self.sums_data = data_of(self.sums)
+
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y,
+                  const Py_ssize_t* joined, const double* counts, double* calibrated) noexcept nogil:
+        """Calibrated probabilities (n, outputs) just before each row; the rows are learned. `calibrated` may be
+        `likely`."""
+        cdef Py_ssize_t t, best
+        cdef double p
+        memmove(calibrated, likely, n * outputs * sizeof(double))
+        for t in range(n):
+            if joined[t] < 2:
+                continue
+            best = likeliest(calibrated + t * outputs, joined[t])
+            p = calibrated[t * outputs + best]
+            self.calibrate(calibrated + t * outputs, joined[t], best)
+            self.learn(p, <Py_ssize_t> y[t] == best, fmin(counts[t], LARGEST_WEIGHT))
+
+    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t joined,
+                       double* calibrated) noexcept nogil:
+        """The same as of now."""
+        cdef Py_ssize_t t
+        memmove(calibrated, likely, n * outputs * sizeof(double))
+        for t in range(n if joined > 1 else 0):
+            self.calibrate(calibrated + t * outputs, joined, likeliest(calibrated + t * outputs, joined))
+
+    cdef void learn(self, double p, bint hit, double count) noexcept nogil:
+        cdef double q = self.stretched(p), place = knot_of(q), share
+        cdef double[2] x
+        cdef double[2] gradient
+        cdef Py_ssize_t i, k = <Py_ssize_t> fmin(place, KNOTS - 2)
+        share = place - k
+        for i in range(3 * KNOTS):
+            self.sums_data[i] *= FADING
+        for i in range(2):
+            self.sums_data[k + i] += count * (share if i else 1.0 - share)
+            self.sums_data[KNOTS + k + i] += count * (share if i else 1.0 - share) * hit
+            self.sums_data[2 * KNOTS + k + i] += count * (share if i else 1.0 - share) * q
+        self.line.leak(0, self.t)
+        x[0], x[1] = 1.0, 0.5 * log_odds(p)
+        for i in range(2):
+            gradient[i] = (hit - q) * x[i]
+        self.line.newton(0, x, gradient, count, q * (1.0 - q))
+        self.t += 1
+
+    cdef double stretched(self, double p) noexcept nogil:
+        """q, see above."""
+        return 1.0 / (1.0 + exp(-self.line.w_data[0] - fmax(FLATTEST, 1.0 + 0.5 * self.line.w_data[1]) * log_odds(p)))
+
+    cdef void calibrate(self, double* p, Py_ssize_t n, Py_ssize_t best) noexcept nogil:
+        cdef double q = self.stretched(p[best]), place = knot_of(q), rest = 0.0, second = 0.0, rate, extra, total
+        cdef Py_ssize_t c, k = <Py_ssize_t> fmin(place, KNOTS - 2)
+        rate = q + (1.0 - place + k) * self.left_at(k) + (place - k) * self.left_at(k + 1)
+        for c in range(n):
+            if c != best:
+                rest += p[c]
+                second = fmax(second, p[c])
+        total = fmax(rest, SUREST)
+        extra = (total - rest) / (n - 1)
+        second = (second + extra) / total
+        rate = fmin(fmax(rate, second / (1.0 + second) + APART), 1.0)
+        for c in range(n):
+            p[c] = (p[c] + extra) / total * (1.0 - rate)
+        p[best] = rate
+
+    cdef double left_at(self, Py_ssize_t k) noexcept nogil:
+        """How much more often the class was right than q says."""
+        return (self.sums_data[KNOTS + k] - self.sums_data[2 * KNOTS + k]) / (self.sums_data[k] + PRIOR)
+
+    def advance(self, likely, y, joined, counts):
+        """Calibrated probabilities just before each row, shape (n, classes); the rows are learned."""
+        found = np.array(likely, dtype=float, order="C")
+        cdef const double[::1] labels = np.ascontiguousarray(y, dtype=float).reshape(-1)
+        cdef const double[::1] weights = np.ascontiguousarray(counts, dtype=float)
+        cdef const Py_ssize_t[::1] there = np.ascontiguousarray(joined, dtype=np.intp)
+        if found.size:
+            self.run(len(found), found.shape[1], data_of(found), &labels[0], &there[0], &weights[0], data_of(found))
+        return found
+
+    def calibrated(self, likely, Py_ssize_t joined):
+        """Probabilities as of now."""
+        found = np.array(likely, dtype=float, order="C")
+        if found.size:
+            self.evaluate(len(found), found.shape[1], data_of(found), joined, data_of(found))
+        return found
+
+    def state(self):
+        """What is learned, by name."""
+        return {"t": int(self.t), "sums": self.sums.copy(), **self.line.state()}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        sums = checked_sums(state["sums"], "sums", (3, KNOTS))
+        if (sums[1:] > sums[0] * (1 + 1e-9)).any():
+            raise ValueError("there are more hits than rows")
+        t = checked_count(state["t"])
+        self.line.restore(state)
+        self.sums[:], self.t = sums, t
+
+    def _check(self):
+        """Assert what must always hold."""
+        self.line._check()
+        assert np.isfinite(self.sums).all()
+
+
+# ---- Prior correction ------------------------------------------------------------------------------------------------
+
+cdef double FREQUENCIES = 0.998         # fading of what thresholds are chosen by
+
+
+cdef class PriorCorrection:
+    """Probabilities times a factor for each class, so that the largest is another one where classes are rare.
+
+    "balanced": 1 / frequency, so each class counts alike. "f1", for two classes: the best threshold of the probability
+    of the rarer one is half the F1 that it reaches.
+
+    Parameters
+    ----------
+    kind : "balanced" or "f1"
+
+    >>> correction = PriorCorrection("balanced")
+    >>> likely, y = np.array([[0.9, 0.1]] * 400), np.arange(400) % 10 == 9
+    >>> corrected, factors = correction.advance(likely, y, np.full(400, 2))
+    >>> corrected[-1].round(1), correction.factors(2).round(3)[1] > 5 * correction.factors(2)[0]
+    (array([0.5, 0.5]), np.True_)
+    """
+
+    def __init__(self, kind):
+        if kind not in ("balanced", "f1"):
+            raise ValueError(f"kind must be 'balanced' or 'f1'. Got {kind!r} instead.")
+        self.balanced = kind == "balanced"
+        self.frequencies, self.found = np.zeros(0), np.zeros(3)
+        self.frequencies_data, self.found_data = data_of(self.frequencies), data_of(self.found)
+
+    cdef int open(self, Py_ssize_t n, Py_ssize_t outputs) except -1:
+        """Memory for so many classes."""
+        if len(self.frequencies) < outputs:
+            fresh = np.concatenate([self.frequencies, np.zeros(outputs - len(self.frequencies))])
+            self.frequencies_data, self.frequencies, self.classes = data_of(fresh), fresh, outputs
+        return 0
+
+    cdef double total(self, Py_ssize_t joined) noexcept nogil:
+        """Sum of the frequencies of the first classes."""
+        cdef Py_ssize_t c
+        cdef double total = 0.0
+        for c in range(min(joined, self.classes)):
+            total += self.frequencies_data[c]
+        return total
+
+    cdef double factor(self, Py_ssize_t c, Py_ssize_t joined, double total) noexcept nogil:
+        """What the probability of a class is multiplied by, where the frequencies sum to `total`."""
+        cdef double mine = self.frequencies_data[c] if c < self.classes else 0.0, level
+        if self.balanced:
+            return 1.0 / fmax(mine, 1e-3 * fmax(total, 1e-300) + 1e-300)
+        if joined != 2 or self.classes < 2 or fmin(self.frequencies_data[0], self.frequencies_data[1]) <= 0.0:
+            return 1.0
+        if c == (self.frequencies_data[1] > self.frequencies_data[0]):      # the more frequent one
+            return 1.0
+        # Half of F1, with a little prior
+        level = (self.found_data[0] + 1.0) / (self.found_data[1] + self.found_data[2] + 2.0)
+        level = fmin(fmax(level, 0.02), 0.5)
+        return (1.0 - level) / level
+
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y,
+                  const Py_ssize_t* joined, double* corrected, double* factors) noexcept nogil:
+        """Corrected probabilities (n, outputs) just before each row, and the factors; the rows are learned.
+
+        `corrected` may be `likely`; `factors` may be NULL.
+        """
+        cdef Py_ssize_t t, c, label, rare
+        cdef double total
+        cdef bint alarm
+        cdef double* found = self.found_data
+        memmove(corrected, likely, n * outputs * sizeof(double))
+        for t in range(n):
+            label = <Py_ssize_t> y[t]
+            if factors != NULL:
+                total = self.total(joined[t])
+                for c in range(outputs):
+                    factors[t * outputs + c] = 1.0
+                    if 1 < joined[t] and c < joined[t]:
+                        factors[t * outputs + c] = self.factor(c, joined[t], total)
+            if joined[t] > 1:
+                self.evaluate(1, outputs, corrected + t * outputs, joined[t], corrected + t * outputs)
+                rare = -1
+                if joined[t] == 2:
+                    rare = self.frequencies_data[1] < self.frequencies_data[0]
+                alarm = likeliest(corrected + t * outputs, joined[t]) == rare
+                found[0] = FREQUENCIES * found[0] + (alarm and label == rare)
+                found[1] = FREQUENCIES * found[1] + alarm
+                found[2] = FREQUENCIES * found[2] + (label == rare)
+            for c in range(self.classes):
+                self.frequencies_data[c] *= FREQUENCIES
+            self.frequencies_data[label] += 1.0
+
+    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t joined,
+                       double* corrected) noexcept nogil:
+        """The same as of now."""
+        cdef Py_ssize_t t, c
+        cdef double sum_of_all, frequencies = self.total(joined)
+        memmove(corrected, likely, n * outputs * sizeof(double))
+        for t in range(n if joined > 1 else 0):
+            sum_of_all = 0.0
+            for c in range(joined):
+                corrected[t * outputs + c] *= self.factor(c, joined, frequencies)
+                sum_of_all += corrected[t * outputs + c]
+            for c in range(joined):
+                corrected[t * outputs + c] /= fmax(sum_of_all, 1e-300)
+
+    def advance(self, likely, y, joined):
+        """(corrected probabilities, factors) just before each row, shapes (n, classes); the rows are learned."""
+        found = np.array(likely, dtype=float, order="C")
+        factors = np.ones(found.shape)
+        cdef const double[::1] labels = np.ascontiguousarray(y, dtype=float).reshape(-1)
+        cdef const Py_ssize_t[::1] there = np.ascontiguousarray(joined, dtype=np.intp)
+        if found.size:
+            self.open(len(found), found.shape[1])
+            self.run(len(found), found.shape[1], data_of(found), &labels[0], &there[0], data_of(found),
+                     data_of(factors))
+        return found, factors
+
+    def corrected(self, likely):
+        """Probabilities of all classes so far as of now."""
+        found = np.array(likely, dtype=float, order="C")
+        if found.size:
+            self.evaluate(len(found), found.shape[1], data_of(found), found.shape[1], data_of(found))
+        return found
+
+    def factors(self, Py_ssize_t classes):
+        """What probabilities of so many classes are multiplied by as of now."""
+        total = self.total(classes)
+        return np.array([self.factor(c, classes, total) for c in range(classes)])
+
+    def state(self):
+        """What is learned, by name."""
+        return {"frequencies": self.frequencies.copy(), "found": self.found.copy()}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        frequencies = checked_sums(state["frequencies"], "frequencies", (-1,))
+        found = checked_sums(state["found"], "found", (3,))
+        most = 1.0 / (1.0 - FREQUENCIES) * (1.0 + 1e-9)
+        if frequencies.sum() > most or found.max() > most or found[0] > min(found[1], found[2]) * (1.0 + 1e-9):
+            raise ValueError("the frequencies of the classes, or what was found of a rare one, are not those of rows")
+        self.open(0, len(frequencies))
+        self.frequencies[:] = 0.0
+        self.frequencies[:len(frequencies)] = frequencies
+        self.found[:] = found
+
+
+# ---- Fences ----------------------------------------------------------------------------------------------------------
+
+cdef double FENCE = 3.0         # distances of the quartiles beyond which a target is clipped
+cdef Py_ssize_t LASTING = 3     # targets in a row beyond a fence, from which on they count as they are
+cdef Py_ssize_t SAMPLE = 1000   # targets that quartiles are taken of
+
+
+cdef class TargetFences:
+    """Targets as members learn them: clipped to fences about their quartiles, unless several in a row are beyond one.
+
+    A level that lasts is no outlier. Fences move only when they are set; there are none where targets are mostly one
+    number.
+
+    Parameters
+    ----------
+    targets : int
+
+    >>> fences = TargetFences(1)
+    >>> _ = fences.advance(np.arange(101.0)[:, None])
+    >>> fences.set()
+    >>> y = np.array([[500.0], [9.0], [400.0], [400.0], [400.0]])
+    >>> fences.limits.ravel().tolist(), fences.advance(y).ravel().tolist()
+    ([-125.0, 225.0], [225.0, 9.0, 225.0, 225.0, 400.0])
+    """
+
+    def __init__(self, Py_ssize_t targets):
+        self.targets, self.samples = targets, Ranks(targets, SAMPLE)
+        self.limits = np.array([np.full(targets, -np.inf), np.full(targets, np.inf)])
+        self.beyond, self.next_beyond = np.zeros(targets), np.zeros(targets)
+        self.limits_data, self.beyond_data = data_of(self.limits), data_of(self.beyond)
+        self.next_data = data_of(self.next_beyond)
+
+    cdef void clip(self, const double* y, Py_ssize_t n, double* clipped) noexcept nogil:
+        """Targets (n, targets) as members learn them; nothing changes. `clipped` may be NULL."""
+        cdef Py_ssize_t t, j, T = self.targets
+        cdef double side, low, high
+        for j in range(T):
+            low, high, self.next_data[j] = self.limits_data[j], self.limits_data[T + j], self.beyond_data[j]
+            for t in range(n):
+                side = (y[t * T + j] > high) - (y[t * T + j] < low)
+                self.next_data[j] = self.next_data[j] + side if side * self.next_data[j] > 0.0 else side
+                if clipped != NULL:
+                    clipped[t * T + j] = y[t * T + j]
+                    if fabs(self.next_data[j]) < LASTING:
+                        clipped[t * T + j] = fmin(fmax(y[t * T + j], low), high)
+
+    cdef void commit(self, const double* y, Py_ssize_t n) noexcept nogil:
+        """These targets were learned."""
+        cdef Py_ssize_t t
+        self.clip(y, n, NULL)
+        memcpy(self.beyond_data, self.next_data, self.targets * sizeof(double))
+        for t in range(n):
+            self.samples.learn_row(y + t * self.targets, NULL)
+
+    def set(self):
+        """Fences by the quartiles of the targets so far."""
+        cdef Py_ssize_t j, n = self.samples.n, T = self.targets
+        cdef double low, high, reach
+        cdef const double* ordered
+        for j in range(T if n else 0):
+            ordered = self.samples.ordered_data + j * self.samples.size
+            low, high = ordered[n // 4], ordered[(3 * n) // 4]
+            reach = FENCE * (high - low)
+            self.limits_data[j] = low - reach if reach > 0.0 else -INFINITY
+            self.limits_data[T + j] = high + reach if reach > 0.0 else INFINITY
+
+    def clipped(self, y):
+        """Targets as members learn them, shape (n, targets); nothing changes."""
+        cdef const double[:, ::1] given = np.ascontiguousarray(y, dtype=float)
+        found = np.empty((given.shape[0], self.targets))
+        if found.size:
+            self.clip(&given[0, 0], given.shape[0], data_of(found))
+        return found
+
+    def learn(self, y):
+        """`commit` of targets, shape (n, targets)."""
+        cdef const double[:, ::1] given = np.ascontiguousarray(y, dtype=float)
+        if given.shape[0]:
+            self.commit(&given[0, 0], given.shape[0])
+
+    def advance(self, y):
+        """Targets as members learn them; they were learned."""
+        found = self.clipped(y)
+        self.learn(y)
+        return found
+
+    def state(self):
+        """What is learned, by name. Where there is no fence it is at 1e300."""
+        fences = np.clip(self.limits, -1e300, 1e300)
+        return {"samples": self.samples.state(), "beyond": self.beyond.copy(), "fences": fences}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        limits = check_array(state["fences"], "fences", np.float64, self.limits.shape)
+        beyond = check_array(state["beyond"], "beyond", np.float64, self.beyond.shape)
+        if not (limits[0] <= limits[1]).all():
+            raise ValueError("the upper fences of the targets are below the lower ones")
+        self.samples.restore(state["samples"])
+        if not (np.abs(beyond) <= self.samples.t).all() or (beyond != np.floor(beyond)).any():
+            raise ValueError("the number of targets beyond a fence is not one of rows")
+        self.limits[:] = np.where(np.abs(limits) >= 1e300, np.copysign(np.inf, limits), limits)
+        self.beyond[:] = beyond
+
+
+# ---- Intervals -------------------------------------------------------------------------------------------------------
+
+cdef enum:
+    KEPT = 500          # innovations that intervals are taken from
+
+cdef Py_ssize_t LED = 200       # how many of them lead a half-width,
+cdef double LEADS = 0.1         # and how far each
+# Half-widths in units of a prediction from which on the interval of a positive target begins at 0
+cdef double REACH = 3.0
+
+
+cdef double nth_smallest(double* x, Py_ssize_t n, Py_ssize_t k) noexcept nogil:
+    """The number that would be at place k if x were sorted; x is shuffled. O(n) (Hoare's quickselect)."""
+    cdef Py_ssize_t low = 0, high = n - 1, i, j
+    cdef double pivot, other
+    while low < high:
+        pivot, i, j = x[(low + high) // 2], low, high
+        while i <= j:
+            while x[i] < pivot:
+                i += 1
+            while pivot < x[j]:
+                j -= 1
+            if i <= j:
+                other = x[i]
+                x[i] = x[j]
+                x[j] = other
+                i += 1
+                j -= 1
+        if k <= j:
+            high = j
+        elif k >= i:
+            low = i
+        else:
+            break
+    return x[k]
+
+
+cdef double factor_of(const double* innovations, Py_ssize_t n, Py_ssize_t stride, double coverage, double gaussian,
+                      double* scratch) noexcept nogil:
+    """The half-width of an interval in deviations, from the last n <= 500 innovations, the oldest first.
+
+    It begins with the smallest that covers at least `coverage` of them, and of the one to come if that is like them.
+    Then it is led along the last 200: each that was outside makes it larger, and each inside smaller, so that it
+    balances where they grow or shrink. While they are too few to say, it is no less than that of a Gaussian.
+    """
+    cdef Py_ssize_t i, place = <Py_ssize_t> ceil((n + 1) * coverage) - 1
+    cdef double found = gaussian, outside = exp(LEADS * coverage), inside = exp(-LEADS * (1.0 - coverage))
+    for i in range(n):
+        scratch[i] = innovations[i * stride]
+        if place >= n:
+            found = fmax(found, scratch[i])
+    if place >= n:
+        return found
+    found = nth_smallest(scratch, n, place)
+    for i in range(max(0, n - LED), n):
+        found *= outside if innovations[i * stride] > found else inside
+    return found
+
+
+cdef bint is_positive_so_far(double least, double f) noexcept nogil:
+    return 0.0 < least < INFINITY and 0.0 < f
+
+
+cdef double innovation_of(double f, double y, double deviation, double least) noexcept nogil:
+    """By how many deviations a prediction was wrong, where the least target before it was `least`; the inverse of
+    `ends_of`."""
+    cdef double error = fabs(y - f)
+    if y < f and is_positive_so_far(least, f):
+        error = fmin(log(f / fmax(y, 0.0)), REACH) * f
+    return error / fmax(deviation, 1e-300)
+
+
+cdef void ends_of(double f, double half, double least, double* low, double* high) noexcept nogil:
+    """Ends of the interval about a prediction, where the least target before it was `least`."""
+    cdef double floor = 0.0 if 0.0 <= least < INFINITY else -INFINITY, ratio
+    low[0] = f - half
+    if is_positive_so_far(least, f):
+        ratio = half / f
+        low[0] = f * exp(-ratio) if ratio < REACH else 0.0
+    low[0], high[0] = fmax(low[0], floor), fmax(f + half, floor)
+
+
+cdef class IntervalTracker:
+    """Intervals of numbers that follow innovations: errors of the past, in units of what was expected.
+
+    As long as all targets were `positive`, they are taken to go on so: below a prediction f an error is a ratio, f
+    log(f / y) in place of f - y, which is the same where it is small, so intervals do not begin below 0, and cover what
+    they would.
+
+    Parameters
+    ----------
+    targets : int
+    positive : bool
+        Whether positive targets are treated so.
+
+    >>> tracker = IntervalTracker(1)
+    >>> f, y = np.zeros((2000, 1)), np.random.default_rng(0).standard_cauchy((2000, 1))
+    >>> innovations, _ = tracker.advance(f, y, np.ones((2000, 1)))
+    >>> half_widths = interval_factors(innovations, 500, 0.8)[:-1]
+    >>> bool(abs(np.mean(innovations[500:] <= half_widths) - 0.8) < 0.01)
+    True
+    """
+
+    def __init__(self, Py_ssize_t targets, bint positive=False):
+        self.targets, self.positive = targets, positive
+        self.least, self.kept = np.full(targets, np.inf), np.zeros((2 * KEPT, targets))
+        self.least_data, self.kept_data = data_of(self.least), data_of(self.kept)
+
+    @property
+    def innovations(self):
+        """The last ones, the oldest first, shape (n, targets)."""
+        return self.kept[self.first:self.first + self.n].copy()
+
+    cdef void run(self, Py_ssize_t n, const double* predictions, const double* y, const double* deviations,
+                  double* innovations, double* leasts) noexcept nogil:
+        """Innovations (n, targets) of rows; they are learned. `leasts` gets the least targets before each row, unless
+        it is NULL."""
+        cdef Py_ssize_t t, j, i, T = self.targets
+        cdef double* row
+        for t in range(n):
+            if self.first + self.n == 2 * KEPT:
+                memmove(self.kept_data, self.kept_data + self.first * T, self.n * T * sizeof(double))
+                self.first = 0
+            row = self.kept_data + (self.first + self.n) * T
+            for j in range(T):
+                i = t * T + j
+                if leasts != NULL:
+                    leasts[i] = self.least_data[j]
+                row[j] = innovations[i] = innovation_of(predictions[i], y[i], deviations[i],
+                                                        self.least_data[j] if self.positive else INFINITY)
+                self.least_data[j] = fmin(self.least_data[j], y[i])
+            self.n += 1
+            if self.n > KEPT:
+                self.n, self.first = KEPT, self.first + 1
+
+    cdef double factor(self, Py_ssize_t j, double coverage, double gaussian, double* scratch) noexcept nogil:
+        """Half-width of the next interval of a target in deviations; the scratch has room for 500 numbers. O(500)."""
+        return factor_of(self.kept_data + self.first * self.targets + j, self.n, self.targets, coverage, gaussian,
+                         scratch)
+
+    def advance(self, predictions, y, deviations):
+        """(innovations, least targets before each row), shapes (n, targets); the rows are learned."""
+        cdef const double[:, ::1] f = np.ascontiguousarray(predictions, dtype=float)
+        cdef const double[:, ::1] given = np.ascontiguousarray(deviations, dtype=float)
+        cdef const double[:, ::1] targets = np.ascontiguousarray(y, dtype=float)
+        found, leasts = np.zeros((len(f), self.targets)), np.zeros((len(f), self.targets))
+        if found.size:
+            self.run(len(f), &f[0, 0], &targets[0, 0], &given[0, 0], data_of(found), data_of(leasts))
+        return found, leasts
+
+    def half_widths(self, double coverage):
+        """Half-widths of the next intervals in deviations, shape (targets,)."""
+        scratch, gaussian = np.empty(KEPT), gaussian_half_width(coverage)
+        return np.array([self.factor(j, coverage, gaussian, data_of(scratch)) for j in range(self.targets)])
+
+    def state(self):
+        """What is learned, by name."""
+        found = {"innovations": self.innovations}
+        return {**found, "least": self.least.copy()} if self.positive else found
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        innovations = np.array(state["innovations"], dtype=float)
+        fits = innovations.ndim == 2 and innovations.shape[1] == self.targets and len(innovations) <= KEPT
+        if not fits or not (innovations >= 0.0).all():
+            raise ValueError("the innovations are not those of the targets")
+        if self.positive:
+            least = np.array(state["least"], dtype=float)
+            unknown = not len(innovations) and not np.isnan(least).any()
+            if least.shape != self.least.shape or not (unknown or np.isfinite(least).all()):
+                raise ValueError("the least of the targets is not one of them")
+            self.least[:] = least
+        self.first, self.n = 0, len(innovations)
+        self.kept[:self.n] = innovations
+
+
+def gaussian_half_width(coverage):
+    """That of a Gaussian, in deviations."""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(0.5 + 0.5 * coverage)
+
+
+def interval_factors(innovations, Py_ssize_t first, double coverage):
+    """Half-widths in deviations before each of the innovations from the `first` on, and after the last, shape (n,
+    targets)."""
+    cdef const double[:, ::1] given = np.ascontiguousarray(innovations, dtype=float)
+    cdef Py_ssize_t n = given.shape[0], T = given.shape[1], t, j, begin
+    cdef double gaussian = gaussian_half_width(coverage)
+    cdef double[::1] scratch = np.empty(KEPT)
+    found = np.empty((n + 1 - first, T))
+    cdef double[:, ::1] out = found
+    with nogil:
+        for t in range(first, n + 1):
+            begin = max(0, t - KEPT)
+            for j in range(T):
+                out[t - first, j] = factor_of(&given[0, 0] + begin * T + j, t - begin, T, coverage, gaussian,
+                                              &scratch[0])
+    return found
+
+
+def interval_ends(f, half, least):
+    """(lower, upper) ends of intervals about predictions, where the least targets before them were these; any shapes
+    that fit."""
+    shape = np.broadcast_shapes(np.shape(f), np.shape(half), np.shape(least))
+    cdef const double[::1] F, H, L
+    F, H, L = (np.ascontiguousarray(np.broadcast_to(part, shape), dtype=float).reshape(-1) for part in (f, half, least))
+    low, high = np.empty(F.shape[0]), np.empty(F.shape[0])
+    cdef double[::1] lows = low, highs = high
+    cdef Py_ssize_t i
+    for i in range(F.shape[0]):
+        ends_of(F[i], H[i], L[i], &lows[i], &highs[i])
+    return low.reshape(shape), high.reshape(shape)

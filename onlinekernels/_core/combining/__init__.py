@@ -1,1 +1,0 @@
-"""How an ensemble weighs its members."""

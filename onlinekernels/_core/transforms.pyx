@@ -1,0 +1,1076 @@
+"""What rows go through before they are learned: running scalers, ranks, and the transforms of an ensemble's members.
+
+Each row is transformed with what was known at its time. `open` transforms a block of rows, `commit(n)` says how many of
+them were learned: the others are rolled back, by what was noted when the block was opened, and never by a copy of a
+whole sample.
+
+A feature that has shown two values only, such as a column of a one-hot encoding, is not divided by its deviation, which
+is small where one of them is rare: then the rare ones would dominate every distance. A change of it counts as `CHANGE`.
+`first` and `second` are the values that a feature has shown, equal if it is one, NaN if there are more than two;
+targets are all taken to have more.
+"""
+import numpy as np
+from libc.math cimport INFINITY, NAN, asinh, cos, fabs, fmax, fmin, isfinite, isnan, log, sin, sqrt
+from libc.string cimport memcpy, memmove
+from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array
+from onlinekernels._core.errors import row_error
+from onlinekernels._core.formulas.lots cimport reservoir_slot
+from onlinekernels._core.points cimport Rows
+from onlinekernels._core.functions cimport SCALED, Piece
+
+
+cdef double ROUNDING = 1e-14        # a spread below this fraction of the mean is rounding: the feature is constant
+cdef double MANY = 16.0             # times its weight that a number must have beside it to be called far off
+OTHERS = MANY
+cdef double CHANGE = sqrt(2.0)      # as far as two values of a scaled number are apart, in the root mean square
+cdef double TAME = 1e140            # no variance of smaller numbers overflows
+
+
+ctypedef fused real:
+    float
+    double
+
+
+cdef inline void advance_moments(double x, double weight, double count, double memory, double* mean,
+                                 double* square) noexcept nogil:
+    """Welford's recursion, by which all here is scaled: one more number, whose weight `count` knows already; the past
+    fades."""
+    cdef double delta = x - mean[0]
+    mean[0] += weight * delta / count
+    square[0] = memory * square[0] + weight * delta * (x - mean[0])
+
+
+cdef inline bint knows_values(double count, double memory) noexcept nogil:
+    """Whether there were three rows: of two values, one has come again."""
+    return count > 1.0 + memory
+
+
+cdef inline bint is_change(double change, double size) noexcept nogil:
+    """Whether values of this size that differ by so much differ by more than rounding; not if NaN."""
+    return fabs(change) > ROUNDING * size and change * change > 0.0
+
+
+cdef inline double divisor(double mean, double variance, double change) noexcept nogil:
+    """What a number is divided by after it is centred: its deviation; 1 while it is constant.
+
+    change: what lies between the only two values of a feature; 0 or NaN for others.
+    """
+    cdef double deviation = sqrt(variance) if variance > 0.0 else 0.0
+    cdef double size = mean if mean > 0.0 else -mean
+    if is_change(change, size):
+        return fabs(change) / CHANGE
+    return deviation if deviation > ROUNDING * size and deviation > 0.0 else 1.0
+
+
+cdef class Scaler:
+    """What is known of columns of numbers, and how they are scaled by it: the one scaler of features and of targets.
+
+    Dense rows are centred and divided by their deviations, sparse ones divided by root mean squares, so that zeros stay
+    zeros. In a model it scales a piece of rows when the piece is opened, and `commit` says how many were learned.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns.
+    memory : float
+    sparse : bool
+    dtype : numpy dtype
+        Of dense rows.
+    few_values : bool
+        Whether columns of two values are scaled by what lies between these.
+    """
+
+    def __init__(self, Py_ssize_t n_features, double memory, bint sparse=False, dtype=np.float64, bint few_values=True):
+        self.n_features, self.memory, self.sparse, self.few_values = n_features, memory, sparse, few_values
+        self.single = np.dtype(dtype) == np.float32
+        self.numbers = np.zeros((9, n_features))
+        self.mean = <double*> array_data(self.numbers)
+        self.square = self.mean + n_features
+        self.first_value = self.mean + 2 * n_features
+        self.second_value = self.mean + 3 * n_features
+        self.few = n_features if few_values else 0
+        if not few_values:
+            self.numbers[2:4] = np.nan
+
+    @property
+    def dtype(self):
+        """Of dense rows."""
+        return np.dtype(np.float32 if self.single else np.float64)
+
+    @property
+    def means(self):
+        """Mean of each column; 0 for sparse rows. O(d)."""
+        return self.numbers[0].copy()
+
+    @property
+    def variances(self):
+        """Variance of each column; its mean square for sparse rows. O(d)."""
+        return self.numbers[1] / self.count if self.count else np.zeros(self.n_features)
+
+    @property
+    def divisors(self):
+        """What each column is divided by. O(d)."""
+        return np.array([self.divisor_of(j) for j in range(self.n_features)])
+
+    # ---- Another one --------------------------------------------------------------------------
+
+    def copy(self, memory=None):
+        """One that knows the same, and goes on with another memory if that is given. O(d)."""
+        cdef Scaler twin = Scaler(self.n_features, self.memory if memory is None else memory, self.sparse, self.dtype,
+                                  self.few_values)
+        twin.take_over(self)
+        return twin
+
+    cdef void take_over(self, Scaler other) noexcept:
+        """Know what another one knows, of as many columns. O(d)."""
+        memcpy(self.mean, other.mean, 4 * self.n_features * sizeof(double))
+        self.count, self.few = other.count, other.few
+
+    def load(self, Scaler other):
+        """Go on from what another one knows, of as many columns. O(d)."""
+        if other.n_features != self.n_features or other.sparse != self.sparse or other.few_values != self.few_values:
+            raise ValueError("the scaler is for other rows")
+        self.take_over(other)
+
+    def after(self, Py_ssize_t n):
+        """What this scaler was after n rows of the piece that is being learned, another one. As `take_in`."""
+        cdef Scaler twin = self.copy()
+        memcpy(twin.mean, self.mean + 4 * self.n_features, 4 * self.n_features * sizeof(double))
+        twin.count, twin.few, twin.stands = self.count_before, self.few_before, self.stands
+        twin.rows, twin.sparse_rows, twin.first = self.rows, self.sparse_rows, self.first
+        twin.take_in(n, NULL)
+        return twin
+
+    def widened(self, Py_ssize_t extra, double fill):
+        """One for more columns, which had the value `fill` in all rows so far; rows must not be sparse. O(d)."""
+        cdef Scaler wider = Scaler(self.n_features + extra, self.memory, self.sparse, self.dtype, self.few_values)
+        cdef Py_ssize_t n = self.n_features
+        wider.numbers[:4, :n] = self.numbers[:4]
+        if self.count:
+            wider.numbers[0, n:] = fill
+            if self.few_values:
+                wider.numbers[2:4, n:] = fill
+        wider.count, wider.few = self.count, np.count_nonzero(wider.numbers[2] == wider.numbers[2])
+        return wider
+
+    # ---- Rows ---------------------------------------------------------------------------------
+
+    def advance(self, rows, bint wanted=True, const double[::1] weights=None, double farthest=INFINITY,
+                double[:, ::1] means=None, double[:, ::1] divisors=None):
+        """Take in rows in order, an array or sparse ones. Return them, if that is `wanted`, each scaled by what is
+        known including itself. O(n d), or O(non-zeros).
+
+        weights: what dense rows count for; 1 for each if it is None.
+        farthest: deviations from the mean beyond which a number counts for no more than that, unless there are few
+        others. means, divisors: for what was known before each dense row.
+        """
+        cdef Py_ssize_t i, j, d = self.n_features, n = rows.shape[0]
+        cdef double weight = 1.0
+        cdef char* out = NULL
+        if self.sparse:
+            scaled = self.new_rows(rows) if wanted else None
+            self.sparse_rows, self.first = rows, 0
+            self.take_sparse(n, <double*> (<Rows> scaled).value if wanted else NULL)
+            self.let_go()
+            return scaled
+        rows = np.ascontiguousarray(rows, dtype=self.dtype)
+        scaled = np.empty_like(rows) if wanted else None
+        self.rows = array_data(rows)
+        if wanted:
+            out = array_data(scaled)
+        with nogil:
+            for i in range(n):
+                for j in range(d if means is not None else 0):
+                    means[i, j], divisors[i, j] = self.mean[j], self.divisor_of(j)
+                if weights is not None:
+                    weight = weights[i]
+                self.take_row(i, weight, farthest, out)
+        self.let_go()
+        return scaled
+
+    def scaled(self, rows):
+        """Rows, an array or sparse ones, scaled by what is known, which does not change: O(n d), or O(non-zeros)."""
+        cdef Py_ssize_t m = rows.shape[0]
+        cdef const char* x
+        cdef char* out
+        cdef double* divisors
+        if self.sparse:
+            result = self.new_rows(rows)
+            self.scale_values(rows, 0, len(rows.data), <double*> (<Rows> result).value)
+            return result
+        rows = np.ascontiguousarray(rows, dtype=self.dtype)
+        result, numbers = np.empty_like(rows), np.empty(self.n_features)          # several threads may predict
+        x, out, divisors = array_data(rows), array_data(result), <double*> array_data(numbers)
+        with nogil:
+            self.scale_dense(x, m, divisors, out)
+        return result
+
+    def new_rows(self, rows):
+        """Sparse rows like these, of zeros that are to be filled in. O(non-zeros)."""
+        return Rows(rows.indptr, rows.indices, np.zeros(len(rows.data)), self.n_features)
+
+    def scaled_column(self, Py_ssize_t j, values):
+        """Values of one column, scaled by what is known. O(values)."""
+        return (values - self.mean[j]) / self.divisor_of(j)
+
+    def is_finite(self):
+        """Whether no mean and no variance has overflowed. O(d)."""
+        return self.all_finite()
+
+    cdef bint all_finite(self) noexcept nogil:
+        """The same."""
+        cdef Py_ssize_t j
+        for j in range(2 * self.n_features):
+            if not isfinite(self.mean[j]):
+                return False
+        return isfinite(self.count)
+
+    def is_tame(self, values):
+        """Whether no variance can overflow with these numbers, a C-contiguous array of the rows' precision. O(size +
+        d)."""
+        return self.are_tame(array_data(values), values.size)
+
+    cdef bint are_tame(self, const char* values, Py_ssize_t n) noexcept nogil:
+        """The same of n numbers in memory."""
+        cdef Py_ssize_t i
+        cdef double largest = largest_size[float](<const float*> values, n) if self.single \
+            else largest_size[double](<const double*> values, n)
+        for i in range(self.n_features):
+            largest = max(largest, max(fabs(self.mean[i]), sqrt(self.square[i])))
+        return largest < TAME
+
+    # ---- In an engine -------------------------------------------------------------------------
+
+    cdef int attach(self, Piece piece) except -1:
+        """A call is about the rows in piece.source: sparse ones get a copy, whose values are scaled piece by piece.
+
+        O(1), O(non-zeros) for sparse rows.
+        """
+        if self.sparse:
+            self.sparse_rows = piece.source
+            rows = self.sparse_rows
+            piece.source = Rows(rows.indptr, rows.indices, rows.data, self.n_features)
+        else:
+            self.rows = piece.source_data
+        self.call_rows = piece.source_data
+        return 0
+
+    cdef void let_go(self) noexcept:
+        """The call is over: hold on to none of its rows. O(1)."""
+        self.sparse_rows, self.rows, self.call_rows = None, NULL, NULL
+
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1:
+        """Update with m rows from `first` on, and let the piece read them scaled. As `take_in`."""
+        cdef Py_ssize_t d = self.n_features
+        cdef char* out
+        if self.sparse:
+            out = <char*> (<Rows> piece.source).value
+        else:
+            out = piece.buffer(SCALED, m * d * sizeof(double))
+        if not self.sparse:
+            piece.source_data = out
+            if m == 1:                          # to release the interpreter would take longer
+                self.open_dense(self.call_rows + first * d * (4 if self.single else 8), m, out)
+            else:
+                with nogil:
+                    self.open_dense(self.call_rows + first * d * (4 if self.single else 8), m, out)
+            self.first = first
+            return 0
+        self.remember()
+        self.first, self.opened = first, m
+        with nogil:
+            self.take_in(m, out)
+        return 0
+
+    cdef void open_dense(self, const char* rows, Py_ssize_t m, char* out) noexcept nogil:
+        """Update with m dense rows, which must stay where they are until `commit`. As `take_in`."""
+        self.remember()
+        self.rows, self.first, self.opened = rows, 0, m
+        self.take_in(m, out)
+
+    cdef void remember(self) noexcept nogil:
+        """Note what is known before a piece. O(d)."""
+        memcpy(self.mean + 4 * self.n_features, self.mean, 4 * self.n_features * sizeof(double))
+        self.count_before, self.few_before = self.count, self.few
+
+    cdef void commit(self, Py_ssize_t n) noexcept nogil:
+        """The first n rows of the piece were learned, the others were not. O(1) if that is all of them, otherwise as
+        `take_in`."""
+        if n < self.opened:
+            memcpy(self.mean, self.mean + 4 * self.n_features, 4 * self.n_features * sizeof(double))
+            self.count, self.few = self.count_before, self.few_before
+            self.take_in(n, NULL)
+        self.opened = 0
+
+    cdef void take_in(self, Py_ssize_t m, char* out) noexcept nogil:
+        """Take in the first m rows of the piece; each goes to `out` scaled by what is known including itself.
+
+        O(m d), or O(d + non-zeros).
+        """
+        cdef Py_ssize_t i
+        if self.stands:
+            self.scale(m, out)
+        elif self.sparse:
+            self.take_sparse(m, <double*> out)
+        else:
+            for i in range(m):
+                self.take_row(i, 1.0, INFINITY, out)
+
+    cdef void take_row(self, Py_ssize_t i, double weight, double farthest, char* out) noexcept nogil:
+        """Take in dense row i of the piece, which counts for so much; it goes to its place in `out`, unless that is
+        NULL. O(d)."""
+        cdef Py_ssize_t first = i * self.n_features
+        if self.single:
+            take_dense[float](self, <const float*> self.rows + first, weight, farthest,
+                              NULL if out == NULL else <float*> out + first)
+        else:
+            take_dense[double](self, <const double*> self.rows + first, weight, farthest,
+                               NULL if out == NULL else <double*> out + first)
+
+    cdef void take_sparse(self, Py_ssize_t n, double* out) noexcept nogil:
+        """Take in n sparse rows of the piece. Zero is among the values that every feature has shown. O(d +
+        non-zeros)."""
+        cdef Py_ssize_t i, j, k, d = self.n_features
+        cdef const long long* start = self.sparse_rows.start
+        cdef const int* index = self.sparse_rows.index
+        cdef const double* value = self.sparse_rows.value
+        cdef double decay = 1.0             # what is in `square` still has to be multiplied by
+        for i in range(self.first, self.first + n):
+            self.count = self.memory * self.count + 1.0
+            decay *= self.memory
+            if decay < 1e-8:                # so that squares do not become too large beside it
+                for j in range(d):
+                    self.square[j] *= decay
+                decay = 1.0
+            for k in range(start[i], start[i + 1]):
+                j = index[k]
+                self.square[j] += value[k] * value[k] / decay
+                if value[k] != self.second_value[j] and value[k] != 0.0:
+                    if self.second_value[j] == 0.0:
+                        self.second_value[j] = value[k]
+                    else:
+                        self.first_value[j] = self.second_value[j] = NAN
+                if out != NULL:
+                    out[k] = value[k] / divisor(0.0, decay * self.square[j] / self.count, self.change_of(j))
+        if decay < 1.0:
+            for j in range(d):
+                self.square[j] *= decay
+
+    cdef void scale(self, Py_ssize_t m, char* out) noexcept nogil:
+        """The first m rows of the piece to `out`, scaled by what is known. O(m d), or O(non-zeros)."""
+        if out == NULL:
+            return
+        if self.sparse:
+            self.scale_values(self.sparse_rows, self.sparse_rows.start[self.first],
+                              self.sparse_rows.start[self.first + m],
+                              <double*> out)
+        else:
+            self.scale_dense(self.rows, m, self.mean + 8 * self.n_features, out)
+
+    cdef void scale_dense(self, const char* rows, Py_ssize_t m, double* divisors, char* out) noexcept nogil:
+        """m dense rows to `out`, scaled by what is known; divisors: room for one of each column. O(m d)."""
+        if self.single:
+            scale_rows[float](self, <const float*> rows, m, divisors, <float*> out)
+        else:
+            scale_rows[double](self, <const double*> rows, m, divisors, <double*> out)
+
+    cdef void scale_values(self, Rows rows, Py_ssize_t start, Py_ssize_t stop, double* out) noexcept nogil:
+        """These values of sparse rows to `out`, scaled by what is known. O(stop - start)."""
+        cdef Py_ssize_t k
+        for k in range(start, stop):
+            out[k] = rows.value[k] / self.divisor_of(rows.index[k])
+
+    cdef double change_of(self, Py_ssize_t j) noexcept nogil:
+        """What lies between the only two values of a column; NaN for others, 0 as long as one has not come again.
+        O(1)."""
+        return self.second_value[j] - self.first_value[j] if knows_values(self.count, self.memory) else 0.0
+
+    cdef double divisor_of(self, Py_ssize_t j) noexcept nogil:
+        """What a column is divided by; 1 before the first row. O(1)."""
+        return divisor(self.mean[j], self.square[j] / self.count if self.count > 0.0 else 0.0, self.change_of(j))
+
+    # ---- State --------------------------------------------------------------------------------
+
+    def state(self):
+        """What is learned, as plain numbers and lists. O(d)."""
+        mean, square, *shown = self.numbers[:4]
+        found = {"count": self.count, "mean": None if self.sparse else mean.tolist(), "square": square.tolist()}
+        if self.few_values:                     # whether a column has shown at most two values, and these; 0 for others
+            found["few"] = (shown[0] == shown[0]).tolist()
+            found.update({name: np.where(row == row, row, 0.0).tolist() for name,
+                          row in zip(("first", "second"), shown)})
+        return found
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it makes no sense. O(d)."""
+        if (state["mean"] is None) != self.sparse:
+            raise ValueError("the scaler is for another kind of rows")
+        mean = np.zeros(self.n_features) if self.sparse else state["mean"]
+        values = [state["first"], state["second"]] if self.few_values else []
+        rows = [np.asarray(row, dtype=float) for row in (mean, state["square"], *values)]
+        count = np.asarray(state["count"], dtype=float)
+        if count.shape != () or not all(row.shape == (self.n_features,) and np.isfinite(row).all() for row in rows):
+            raise ValueError("what the scaler knows does not fit the columns")
+        if not 0.0 <= count < np.inf or (rows[1] < 0.0).any() or count == 0.0 and np.any(rows):
+            raise ValueError("the scaler's count and squares make no sense")
+        if self.few_values:
+            few = np.asarray(state["few"])
+            if few.dtype != bool or few.shape != (self.n_features,) or 0.0 < count < 1.0:
+                raise ValueError("the values that the scaler has seen do not fit the columns")
+            if self.sparse and rows[2].any():
+                raise ValueError("the values that the scaler has seen do not fit sparse rows")
+            rows[2:] = [np.where(few, row, np.nan) for row in rows[2:]]
+        self.numbers[:len(rows)] = rows
+        self.few, self.count = np.count_nonzero(self.numbers[2] == self.numbers[2]), float(count)
+
+    def __reduce__(self):
+        return _restored, ((self.n_features, self.memory, self.sparse, self.dtype, self.few_values), self.state())
+
+
+def _restored(arguments, state):
+    """A scaler from a pickle."""
+    scaler = Scaler(*arguments)
+    scaler.restore(state)
+    return scaler
+
+
+cdef inline void take_dense(Scaler s, const real* x, double weight, double farthest, real* out) noexcept nogil:
+    """Take in a row that counts for so much; it goes to `out`, scaled by what is known with it, unless that is NULL."""
+    cdef Py_ssize_t j, d = s.n_features
+    cdef double memory = s.memory, count = s.count, before = s.count
+    cdef double* mean = s.mean
+    cdef double* square = s.square
+    cdef const double* first = s.first_value
+    cdef const double* second = s.second_value
+    if weight > 0.0:
+        s.count = count = memory * count + weight
+        if farthest < INFINITY and weight * MANY <= count:
+            for j in range(d):
+                advance_moments(not_farther(x[j], mean[j], square[j] / before, farthest), weight, count, memory,
+                                mean + j, square + j)
+        else:
+            for j in range(d):
+                advance_moments(x[j], weight, count, memory, mean + j, square + j)
+        if s.few_values:
+            look_at_values[real](s, x)
+    if out == NULL:
+        return
+    if s.few > 0 and knows_values(count, memory):
+        for j in range(d):
+            out[j] = <real> ((x[j] - mean[j]) / divisor(mean[j], square[j] / count, second[j] - first[j]))
+    else:
+        count = count if count > 0.0 else 1.0
+        for j in range(d):
+            out[j] = <real> ((x[j] - mean[j]) / divisor(mean[j], square[j] / count, 0.0))
+
+
+cdef inline double largest_size(const real* x, Py_ssize_t n) noexcept nogil:
+    """The largest |x|."""
+    cdef Py_ssize_t i
+    cdef double largest = 0.0
+    for i in range(n):
+        largest = max(largest, fabs(x[i]))
+    return largest
+
+
+cdef inline double not_farther(double x, double mean, double variance, double farthest) noexcept nogil:
+    """x, or where that is farther from the mean than so many deviations, the number that is not."""
+    cdef double most = farthest * divisor(mean, variance, 0.0)
+    return fmin(fmax(x, mean - most), mean + most) if variance > 0.0 else x
+
+
+cdef inline void look_at_values(Scaler s, const real* x) noexcept nogil:
+    """A row that has been counted: which columns have shown two values at most, and which values."""
+    cdef Py_ssize_t j, d = s.n_features
+    if s.count == 1.0:
+        s.few = d
+        for j in range(d):
+            s.first_value[j] = s.second_value[j] = x[j]
+    elif s.few > 0:
+        s.few = 0
+        for j in range(d):
+            if x[j] != s.first_value[j] and x[j] != s.second_value[j]:
+                if s.first_value[j] == s.second_value[j]:
+                    s.second_value[j] = x[j]
+                else:
+                    s.first_value[j] = s.second_value[j] = NAN
+            s.few += s.first_value[j] == s.first_value[j]
+
+
+cdef void scale_rows(Scaler scaler, const real* x, Py_ssize_t m, double* divisors, real* out) noexcept nogil:
+    """m rows scaled by what is known; divisors: room for one of each column."""
+    cdef Py_ssize_t i, j, d = scaler.n_features
+    for j in range(d):
+        divisors[j] = scaler.divisor_of(j)
+    for i in range(m):
+        for j in range(d):
+            out[i * d + j] = <real> ((x[i * d + j] - scaler.mean[j]) / divisors[j])
+
+
+# ---- Missing values, and time on circles -----------------------------------------------------------------------------
+
+
+def fill(double[:, ::1] X, double[::1] mean, double[::1] count, double[:, ::1] shown, const double[::1] memory,
+         bint learns):
+    """Put a value in the place of each NaN of X: the mean of its feature in the rows before, 0 if there are none.
+
+    A feature that has shown two values at most has the nearer one, so that it goes on to have two.
+
+    mean, count: of the values so far, with weights memory^age, where memory is that of each feature; they move if it
+    `learns`. shown: two rows, the values that a feature has shown: equal if it is one, NaN if they are more; infinite
+    before the first.
+    """
+    cdef Py_ssize_t i, j
+    cdef double x
+    with nogil:
+        for i in range(X.shape[0]):
+            for j in range(X.shape[1]):
+                x = X[i, j]
+                if isnan(x):
+                    X[i, j] = filling(mean[j], count[j], shown[0, j], shown[1, j])
+                elif learns:
+                    count[j] = memory[j] * count[j] + 1.0
+                    mean[j] += x / count[j] - mean[j] / count[j]        # no difference, which could overflow
+                    if x != shown[0, j] and x != shown[1, j] and not isnan(shown[0, j]):
+                        if shown[0, j] == INFINITY:
+                            shown[0, j] = shown[1, j] = x
+                        elif shown[0, j] == shown[1, j]:
+                            shown[1, j] = x
+                        else:
+                            shown[0, j] = shown[1, j] = NAN
+
+
+cdef inline double filling(double mean, double count, double first, double second) noexcept nogil:
+    if count == 0.0:
+        return 0.0
+    if isnan(first):
+        return mean
+    return first if fabs(mean - first) <= fabs(mean - second) else second
+
+
+def circle(const long long[::1] elapsed, double period, double[:, :] out):
+    """Sine and cosine of how much of a period has elapsed, in the columns of `out`; negative times are left alone.
+
+    The same bits for a row alone and among others, which vectorised sines do not promise.
+    """
+    cdef Py_ssize_t i
+    cdef double angle
+    for i in range(elapsed.shape[0]):
+        if elapsed[i] >= 0:
+            angle = 6.283185307179586 * (elapsed[i] / period)
+            out[i, 0] = sin(angle)
+            out[i, 1] = cos(angle)
+
+
+# ---- Ranks -----------------------------------------------------------------------------------------------------------
+
+
+cdef double normal_score(double p) noexcept nogil:
+    """x with Phi(x) = p, within 1e-8 (Acklam's rational approximations, relative 1.2e-9)."""
+    cdef double q, r
+    if p < 0.02425 or p > 0.97575:
+        q = sqrt(-2.0 * log(p if p < 0.5 else 1.0 - p))
+        r = (((((-7.784894002430293e-03 * q - 3.223964580411365e-01) * q - 2.400758277161838e+00) * q
+                - 2.549732539343734e+00) * q
+              + 4.374664141464968e+00) * q + 2.938163982698783e+00) / (
+            (((7.784695709041462e-03 * q + 3.224671290700398e-01) * q + 2.445134137142996e+00) * q
+                + 3.754408661907416e+00) * q
+            + 1.0)
+        return r if p < 0.5 else -r
+    q = p - 0.5
+    r = q * q
+    return (((((-3.969683028665376e+01 * r + 2.209460984245205e+02) * r - 2.759285104469687e+02) * r
+                + 1.383577518672690e+02) * r
+             - 3.066479806614716e+01) * r + 2.506628277459239e+00) * q / (
+        ((((-5.447609879822406e+01 * r + 1.615858368580409e+02) * r - 1.556989798598866e+02) * r
+            + 6.680131188771972e+01) * r
+         - 1.328068155288572e+01) * r + 1.0)
+
+
+def normal_scores(ranks):
+    """Normal deviates of ranks in (0, 1), of any shape.
+
+    >>> normal_scores(np.array([0.001, 0.1, 0.5, 0.975])).round(4).tolist()
+    [-3.0902, -1.2816, 0.0, 1.96]
+    """
+    found = np.array(ranks, dtype=float)
+    cdef double[::1] out = found.reshape(-1)
+    cdef Py_ssize_t i
+    for i in range(out.shape[0]):
+        out[i] = normal_score(out[i])
+    return found
+
+
+cdef inline Py_ssize_t below(const double* ordered, Py_ssize_t n, double value, bint with_equal) noexcept nogil:
+    """How many are smaller, or also as large. Each step halves what is left, without a branch, which nobody could
+    foresee."""
+    cdef Py_ssize_t low = 0, half
+    while n > 0:
+        half = (n + 1) // 2
+        low += half * (ordered[low + half - 1] <= value if with_equal else ordered[low + half - 1] < value)
+        n -= half
+    return low
+
+
+cdef Py_ssize_t quantile_place(Py_ssize_t n, double level) noexcept nogil:
+    return min(n - 1, <Py_ssize_t> (level * n))
+
+
+cdef class Ranks:
+    """Running ranks: where a value stands among a uniform sample of those before it.
+
+    Ranks are the same in any units, and no burst of odd values moves them much: a sample of all values has few of them.
+    Each column is kept in order, so a rank is a search, and a value that enters moves those between its place and that
+    of the value it replaces. Rows enter and leave the samples of all columns together.
+
+    Parameters
+    ----------
+    columns, size : int
+    memory, seed : int
+        See `reservoir_slot`.
+
+    >>> ranks = Ranks(1, 100)
+    >>> ranks.advance(np.array([[1.0], [3.0], [2.0], [2.0]])).ravel().tolist()
+    [0.5, 0.75, 0.5, 0.5]
+    """
+
+    def __init__(self, Py_ssize_t columns, Py_ssize_t size, long long memory=0, unsigned long long seed=0):
+        self.columns, self.size, self.memory, self.seed = columns, size, memory, seed
+        self.ordered, self.rows = np.zeros((columns, size)), np.zeros((size, columns))
+        self.ordered_data, self.rows_data = <double*> array_data(self.ordered), <double*> array_data(self.rows)
+
+    def keep_latest(self, Py_ssize_t n):
+        """Begin anew with the latest n rows, as long as all rows are there: t is at most the size.
+
+        >>> ranks = Ranks(1, 100)
+        >>> _ = ranks.advance(np.array([[1.0], [2.0], [3.0]]))
+        >>> ranks.keep_latest(2)
+        >>> ranks.n, ranks.quantile(0.0)
+        (2, 2.0)
+        """
+        if self.t > self.size:
+            raise ValueError("the latest rows are not known any more")
+        self.restart(n)
+
+    cdef void restart(self, Py_ssize_t kept) noexcept nogil:
+        """The same, where t is at most the size. O(columns kept size)."""
+        cdef Py_ssize_t first = <Py_ssize_t> max(0,
+                                                 self.t - kept), n = <Py_ssize_t> self.t - first, i, j, d = self.columns
+        memmove(self.rows_data, self.rows_data + first * d, n * d * sizeof(double))
+        for i in range(n):
+            for j in range(d):
+                put_in_order(self.ordered_data + j * self.size, i, False, 0.0, self.rows_data[i * d + j])
+        self.t = n
+
+    @property
+    def n(self):
+        """Number of rows that are kept."""
+        return min(self.t, self.size)
+
+    # ---- A block of rows, which can be rolled back ---------------------------------------------
+
+    cdef int reserve(self, Py_ssize_t n) except -1:
+        """Room for what undoes n rows; a block begins. O(1), O(n columns) when the room grows."""
+        cdef Py_ssize_t size = n * (self.columns + 1)
+        if self.log is None or self.log.size < size:
+            self.log = np.empty(size)
+        self.replaced = <double*> array_data(self.log)
+        self.slots = <Py_ssize_t*> (self.replaced + n * self.columns)
+        self.opened = 0
+        return 0
+
+    cdef void open_row(self, const double* values, double* ranks) noexcept nogil:
+        """`learn_row` with the next row of the block; what undoes it is noted."""
+        cdef Py_ssize_t slot = reservoir_slot(self.t, self.size, self.memory, self.seed), d = self.columns
+        self.slots[self.opened] = slot
+        if slot >= 0:
+            memcpy(self.replaced + self.opened * d, self.rows_data + slot * d, d * sizeof(double))
+        self.opened += 1
+        self.learn_row(values, ranks)
+
+    cdef void commit(self, Py_ssize_t n) noexcept nogil:
+        """The first n rows of the block count, the others are rolled back, the last one first. O(rows rolled back x
+        columns x size)."""
+        cdef Py_ssize_t i, j, slot, kept, d = self.columns
+        cdef double* row
+        cdef double* before
+        for i in range(self.opened - 1, n - 1, -1):
+            self.t -= 1
+            slot, kept = self.slots[i], <Py_ssize_t> min(self.t, self.size)
+            if slot < 0:
+                continue
+            row, before = self.rows_data + slot * d, self.replaced + i * d
+            for j in range(d):
+                if slot < kept:
+                    put_in_order(self.ordered_data + j * self.size, kept, True, row[j], before[j])
+                else:
+                    take_out(self.ordered_data + j * self.size, kept + 1, row[j])
+            memcpy(row, before, d * sizeof(double))
+        self.opened = 0
+
+    # ---- Rows ---------------------------------------------------------------------------------
+
+    cdef void learn_row(self, const double* values, double* ranks) noexcept nogil:
+        """Mid-ranks of a row among those before it, unless `ranks` is NULL; then the row may enter the samples.
+        O(columns size)."""
+        cdef Py_ssize_t j, n = <Py_ssize_t> min(self.t, self.size)
+        cdef Py_ssize_t slot = reservoir_slot(self.t, self.size, self.memory, self.seed)
+        cdef double* row
+        if ranks != NULL:
+            self.evaluate_row(values, ranks)
+        if slot >= 0:
+            row = self.rows_data + slot * self.columns
+            for j in range(self.columns):
+                put_in_order(self.ordered_data + j * self.size, n, slot < n, row[j], values[j])
+                row[j] = values[j]
+        self.t += 1
+
+    cdef void evaluate_row(self, const double* values, double* ranks) noexcept nogil:
+        """Mid-ranks of a row as of now. O(columns log size)."""
+        cdef Py_ssize_t j, n = <Py_ssize_t> min(self.t, self.size)
+        for j in range(self.columns):
+            ranks[j] = mid_rank(self.ordered_data + j * self.size, n, values[j])
+
+    def advance(self, values, quantiles=None, double level=0.0):
+        """Mid-ranks in (0, 1) of each row among those before it, shape (n, columns); update with the rows. All or
+        nothing.
+
+        `quantiles`, if given, gets the first column's at this level before each row; infinitely small before there are
+        rows.
+        """
+        found = np.empty((len(values), self.columns))
+        cdef const double[:, ::1] given = np.ascontiguousarray(values, dtype=float)
+        cdef double[:, ::1] out = found
+        cdef double[::1] limits = quantiles
+        cdef Py_ssize_t i, n
+        with nogil:
+            for i in range(given.shape[0]):
+                n = <Py_ssize_t> min(self.t, self.size)
+                if limits is not None:
+                    limits[i] = self.ordered_data[quantile_place(n, level)] if n else -INFINITY
+                self.learn_row(&given[i, 0], &out[i, 0])
+        return found
+
+    def ranks(self, values):
+        """Mid-ranks of rows as of now."""
+        found = np.empty((len(values), self.columns))
+        cdef const double[:, ::1] asked = np.ascontiguousarray(values, dtype=float)
+        cdef double[:, ::1] out = found
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(asked.shape[0]):
+                self.evaluate_row(&asked[i, 0], &out[i, 0])
+        return found
+
+    def quantile(self, double level):
+        """A value of the first column that a share `level` of the rows is below; infinitely small before there are
+        rows."""
+        return float(self.ordered[0, quantile_place(self.n, level)]) if self.n else -np.inf
+
+    # ---- State --------------------------------------------------------------------------------
+
+    def state(self):
+        """What is kept, by name."""
+        return {"t": int(self.t), "rows": self.rows[:self.n].copy()}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        t = state["t"]
+        if type(t) is not int or not 0 <= t < 1 << 62:
+            raise ValueError("t is not a number of rows")
+        n = min(t, self.size)
+        rows = check_array(state["rows"], "rows", np.float64, (n, self.columns))
+        self.rows[:n], self.ordered[:, :n] = rows, np.sort(rows, axis=0).T
+        self.t, self.opened = t, 0
+
+    def _check(self):
+        """Assert what must always hold."""
+        assert np.array_equal(self.ordered[:, :self.n], np.sort(self.rows[:self.n], axis=0).T)
+
+
+cdef double mid_rank(const double* ordered, Py_ssize_t n, double value) noexcept nogil:
+    cdef Py_ssize_t smaller = below(ordered, n, value, False), others = smaller
+    if smaller < n and ordered[smaller] == value:
+        others += below(ordered + smaller, n - smaller, value, True)
+    return (0.5 * (smaller + others) + 0.5) / (n + 1.0)
+
+
+cdef void put_in_order(double* ordered, Py_ssize_t n, bint instead, double old, double value) noexcept nogil:
+    """Put a value in its place among n, instead of an old one or beside all."""
+    cdef Py_ssize_t gap = below(ordered, n, old, False) if instead else n, place = below(ordered, n, value, False)
+    if place > gap:
+        place -= 1                          # the old one leaves
+        memmove(ordered + gap, ordered + gap + 1, (place - gap) * sizeof(double))
+    else:
+        memmove(ordered + place + 1, ordered + place, (gap - place) * sizeof(double))
+    ordered[place] = value
+
+
+cdef void take_out(double* ordered, Py_ssize_t n, double value) noexcept nogil:
+    """Remove a value from n."""
+    cdef Py_ssize_t place = below(ordered, n, value, False)
+    memmove(ordered + place, ordered + place + 1, (n - place - 1) * sizeof(double))
+
+
+# ---- What rows of an ensemble go through before some of its members see them -----------------------------------------
+
+SAMPLE = 1000           # rows among which ranks are taken
+LEAST = 0.05            # relevance, in units of the mean one: what does not matter today may matter tomorrow
+
+
+cdef class Transform:
+    """A transform of rows that learns as they come, and is as cheap for one row as its arithmetic.
+
+    `open` transforms a block, each row with what was known at its time, to `out`, and updates what is known; it may
+    fail, and then nothing has changed. The rows must stay where they are until `commit(n)` says that the first n of
+    them count. `evaluate` transforms rows as of now and changes nothing, so several threads may call it at a time,
+    though not while a block is open.
+
+    A subclass has `transform_block`, `close_block` and `evaluate`.
+
+    Parameters
+    ----------
+    n_features : int
+    """
+
+    def __init__(self, Py_ssize_t n_features):
+        self.n_features = n_features
+
+    cdef int open(self, const double* rows, Py_ssize_t n) except -1:
+        """O(n n_features), times the logarithm of the sample for ranks, and its size where rows enter it."""
+        if self.opened_rows:
+            raise RuntimeError("a block is open already")
+        if self.capacity < n:
+            fresh = np.empty((n, self.n_features))
+            self.memory_of_out, self.out, self.capacity = fresh, <double*> array_data(fresh), n
+        self.transform_block(rows, n)
+        self.opened_rows = n
+        self.t += n
+        return 0
+
+    cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
+        """n rows to `out`; changes nothing if it fails."""
+        raise NotImplementedError
+
+    cdef void commit(self, Py_ssize_t n) noexcept nogil:
+        """The first n rows of the open block count, the others are rolled back."""
+        if self.opened_rows:
+            self.close_block(n)
+            self.t -= self.opened_rows - n
+            self.opened_rows = 0
+
+    cdef void close_block(self, Py_ssize_t n) noexcept nogil:
+        """The same for what a subclass knows."""
+
+    cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
+        """n rows transformed as of now."""
+        raise NotImplementedError
+
+    # ---- On arrays ----------------------------------------------------------------------------
+
+    def opened(self, X):
+        """`open` with the rows of an array; a copy of what they are transformed to."""
+        cdef const double[:, ::1] rows = np.ascontiguousarray(X, dtype=float)
+        cdef Py_ssize_t n = rows.shape[0]
+        found = np.empty((n, self.n_features))
+        if n and self.n_features:
+            self.rows_held = rows.base
+            self.open(&rows[0, 0], n)
+            memcpy(array_data(found), self.out, n * self.n_features * sizeof(double))
+        return found
+
+    def committed(self, Py_ssize_t n):
+        """`commit`: the first n rows of the block count."""
+        self.commit(n)
+        self.rows_held = None
+
+    def advance(self, X):
+        """Rows transformed, each with what was known at its time; all of them count."""
+        found = self.opened(X)
+        self.committed(len(found))
+        return found
+
+    def transform(self, X):
+        """Rows transformed as of now."""
+        cdef const double[:, ::1] rows = np.ascontiguousarray(X, dtype=float)
+        cdef double[:, ::1] found = np.empty((rows.shape[0], self.n_features))
+        if rows.shape[0] and self.n_features:
+            self.evaluate(&rows[0, 0], rows.shape[0], &found[0, 0])
+        return np.asarray(found)
+
+
+cdef class NormalScores(Transform):
+    """Each feature by its rank in a sample of all rows so far, as a normal deviate: outliers and crowds do no harm."""
+
+    def __init__(self, Py_ssize_t n_features):
+        super().__init__(n_features)
+        self.ranks = Ranks(n_features, SAMPLE)
+
+    cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
+        cdef Py_ssize_t i, d = self.n_features
+        self.ranks.reserve(n)
+        for i in range(n):
+            self.ranks.open_row(rows + i * d, self.out + i * d)
+        for i in range(n * d):
+            self.out[i] = normal_score(self.out[i])
+        return 0
+
+    cdef void close_block(self, Py_ssize_t n) noexcept nogil:
+        self.ranks.commit(n)
+
+    cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
+        cdef Py_ssize_t i, d = self.n_features
+        for i in range(n):
+            self.ranks.evaluate_row(rows + i * d, out + i * d)
+        for i in range(n * d):
+            out[i] = normal_score(out[i])
+        return 0
+
+    def state(self):
+        """What is learned, by name."""
+        return self.ranks.state()
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        self.ranks.restore(state)
+        self.t, self.opened_rows = self.ranks.t, 0
+
+    def _check(self):
+        """Assert what must always hold."""
+        self.ranks._check()
+        assert self.ranks.t == self.t and not self.opened_rows
+
+
+cdef class StandardScores(Transform):
+    """Running z-scores; with `squashed` arcsinh of them, so that far is not farther than it need be.
+
+    Parameters
+    ----------
+    n_features : int
+    memory : float
+        Weight of a row that is one example old.
+    squashed : bool
+    """
+
+    def __init__(self, Py_ssize_t n_features, double memory=1.0, bint squashed=False):
+        super().__init__(n_features)
+        self.scaler, self.squashed = Scaler(n_features, memory), squashed
+
+    cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
+        cdef Py_ssize_t i
+        self.scaler.open_dense(<const char*> rows, n, <char*> self.out)
+        if not self.scaler.all_finite():
+            self.scaler.commit(0)
+            raise too_large(self.scaler, np.asarray(<double[:n, :self.n_features]> <double*> rows))
+        if self.squashed:
+            for i in range(n * self.n_features):
+                self.out[i] = asinh(self.out[i])
+        return 0
+
+    cdef void close_block(self, Py_ssize_t n) noexcept nogil:
+        self.scaler.commit(n)
+
+    cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
+        cdef Py_ssize_t i, j, d = self.n_features
+        cdef Scaler scaler = self.scaler
+        cdef double divisor
+        for j in range(d):
+            divisor = scaler.divisor_of(j)
+            for i in range(n):
+                out[i * d + j] = (rows[i * d + j] - scaler.mean[j]) / divisor if scaler.count > 0.0 else 0.0
+        if self.squashed:
+            for i in range(n * d):
+                out[i] = asinh(out[i])
+        return 0
+
+    def state(self):
+        """What is learned, by name."""
+        return {"t": int(self.t), **self.scaler.state()}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        cdef double memory = self.scaler.memory
+        t = state["t"]
+        if type(t) is not int or not 0 <= t < 1 << 62:
+            raise ValueError("t is not a number of rows")
+        self.scaler.restore(state)
+        count = t if memory == 1.0 else -np.expm1(t * np.log(memory)) / (1.0 - memory)
+        if not np.isclose(self.scaler.count, count, rtol=1e-6, atol=0.0):
+            raise ValueError("the sum of the weights is not that of the rows of a transform")
+        self.t, self.opened_rows = t, 0
+
+    def _check(self):
+        """Assert what must always hold."""
+        assert self.scaler.is_finite() and not self.opened_rows
+
+
+cdef class Relevance(StandardScores):
+    """z-scores, each times how much its feature matters; a member that sees rows so has to follow when that changes."""
+
+    def __init__(self, Py_ssize_t n_features):
+        super().__init__(n_features)
+        self.weights = np.ones(n_features)
+        self.weights_data = <double*> array_data(self.weights)
+
+    cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
+        StandardScores.transform_block(self, rows, n)
+        self.weigh(n, self.out)
+        return 0
+
+    cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
+        StandardScores.evaluate(self, rows, n, out)
+        self.weigh(n, out)
+        return 0
+
+    cdef void weigh(self, Py_ssize_t n, double* out) noexcept nogil:
+        cdef Py_ssize_t i, j
+        for i in range(n):
+            for j in range(self.n_features):
+                out[i * self.n_features + j] *= self.weights_data[j]
+
+    def rescale(self, relevance):
+        """Weights by the relevance of features, their mean square 1. Returns the ratio to the old ones, None for no
+        change."""
+        weights = np.sqrt(np.maximum(relevance / relevance.mean(), LEAST))
+        weights = weights * np.sqrt(len(weights) / (weights**2).sum())
+        if np.array_equal(weights, self.weights):
+            return None
+        ratio = weights / self.weights
+        self.weights[:] = weights
+        return ratio
+
+    def state(self):
+        """What is learned, by name."""
+        return {"weights": self.weights.copy(), "scaler": super().state()}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        weights = check_array(state["weights"], "weights", np.float64, (self.n_features,))
+        if not (weights > 0.0).all() or abs((weights**2).mean() - 1.0) > 1e-6:
+            raise ValueError("the weights of the features have another mean square than 1")
+        super().restore(state["scaler"])
+        self.weights[:] = weights
+
+
+# ---- Rows that are too large -----------------------------------------------------------------------------------------
+
+
+def too_large(scaler, rows):
+    """The error for rows with which a variance of this scaler overflows."""
+    what = "is too large to scale: the variance of a feature overflows. Expected values below 1e150."
+    return row_error(ValueError, first_too_large(scaler, rows), what)
+
+
+def first_too_large(scaler, rows):
+    """Index of the row to blame for a variance that overflows.
+
+    Bisection finds where it does: from then on it stays so. The largest row up to there is the one, since
+    the first row has no variance yet, however large it is.
+    """
+    fine, too_many = 0, rows.shape[0]
+    while too_many - fine > 1:
+        middle, fresh = (fine + too_many) // 2, scaler.copy()
+        fresh.advance(rows[:middle], False)
+        fine, too_many = (middle, too_many) if fresh.is_finite() else (fine, middle)
+    return fine if scaler.sparse else int(np.abs(rows[: fine + 1]).max(axis=1).argmax())
