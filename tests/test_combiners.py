@@ -1,4 +1,5 @@
-"""Combiners of the core, calibration, prior correction, intervals: plain oracles, chunks, purity, extreme numbers, states."""
+"""Combiners of the core, calibration, prior correction, intervals: plain oracles, chunks, purity, extreme numbers,
+states."""
 import threading
 import warnings
 
@@ -6,8 +7,18 @@ import numpy as np
 import pytest
 
 from onlinekernels._core.combiners import (
-    AveragedRanks, Calibration, ExponentialWeights, IntervalTracker, LeastSquares, OnlineNewton, PriorCorrection, RecursiveLeastSquares,
-    are_positive_definite, interval_ends, interval_factors,
+    AveragedRanks,
+    Calibration,
+    ExponentialWeights,
+    IntervalTracker,
+    LeastSquares,
+    OnlineNewton,
+    PriorCorrection,
+    RecursiveLeastSquares,
+    TargetFences,
+    are_positive_definite,
+    interval_ends,
+    interval_factors,
 )
 from onlinekernels.algorithms.ensembles import class_settings, number_settings
 
@@ -18,7 +29,8 @@ JOINED = np.concatenate([[0], np.maximum.accumulate(LABELS.astype(int) + 1)[:-1]
 NUMBERS = RNG.normal(size=(N, 2)) * [1.0, 1e3]
 COUNTS = RNG.choice([0.0, 0.5, 1.0, 3.0], size=N)
 ENABLED = np.array([True, True, False, True])
-CLASS_SCORES = np.clip(np.where(np.arange(3) == LABELS[:, None], 0.5, -0.5)[:, None] + RNG.normal(size=(N, M, 3)), -1, 1)
+CLASS_SCORES = np.clip(np.where(np.arange(3) == LABELS[:, None], 0.5, -0.5)[:, None] + RNG.normal(size=(N, M, 3)), -1,
+                       1)
 NUMBER_SCORES = NUMBERS[:, None] * RNG.uniform(0.5, 1.5, size=(M, 2)) + RNG.normal(size=(N, M, 2)) * [0.3, 300.0]
 
 COMBINERS = {
@@ -112,7 +124,8 @@ def test_ranks_by_hand():
         means[t] = np.log(rank(scores[t, :, 0], scores[:t, :, 0]))[ENABLED].mean()
         expected = rank(means[t], means[:t]) + 1e-6 * means[t]
         assert found[t, 0] == pytest.approx(expected, rel=1e-12) and levels[t, 0] == pytest.approx(level, rel=1e-12)
-        level = max(nu, level * np.exp(-0.02)) if expected < level else min(4 * nu, 0.5 + 0.5 * nu, level * np.exp(0.02 * nu / (1 - nu)))
+        rise = min(4 * nu, 0.5 + 0.5 * nu, level * np.exp(0.02 * nu / (1 - nu)))
+        level = max(nu, level * np.exp(-0.02)) if expected < level else rise
     combiner.restart()
     assert combiner.each.t == combiner.mean.t == 100 and combiner.level == nu
     combiner._check()
@@ -121,7 +134,7 @@ def test_ranks_by_hand():
     same(combiner.each.state(), again.each.state())
 
 
-# ---- Numbers of any size ------------------------------------------------------------------------------------------------
+# ---- Numbers of any size ---------------------------------------------------------------------------------------------
 
 
 def extreme_numbers(rng, n):
@@ -140,10 +153,12 @@ def test_extreme_numbers(seed):
     """Whatever comes: finite answers, sound states that load, the same in chunks."""
     rng, n = np.random.default_rng(seed), 150
     y = np.column_stack([extreme_numbers(rng, n) for _ in range(2)])
-    scores = y[:, None] * rng.choice([0.0, 1.0, 1.0 + 1e-12, 0.5, -1.0], size=(M, 1)) + rng.normal(size=(n, M, 2)) * rng.choice([0.0, 1e-9, 1.0]) * np.abs(y).mean(axis=0)
+    scores = y[:, None] * rng.choice([0.0, 1.0, 1.0 + 1e-12, 0.5, -1.0], size=(M, 1))
+    scores += rng.normal(size=(n, M, 2)) * rng.choice([0.0, 1e-9, 1.0]) * np.abs(y).mean(axis=0)
     scores = np.clip(scores, -1e120, 1e120)
     counts = 10.0 ** rng.choice([-300, -200, 0, 0, 0, 12, 100, 300], size=n)
-    for make in (lambda: RecursiveLeastSquares(M, 2, number_settings(0.998)), lambda: ExponentialWeights(M, 2, 0.5, 1e-3), lambda: LeastSquares(M, 2, 0.9995, 6.0)):
+    for make in (lambda: RecursiveLeastSquares(M, 2, number_settings(0.998)),
+                 lambda: ExponentialWeights(M, 2, 0.5, 1e-3), lambda: LeastSquares(M, 2, 0.9995, 6.0)):
         whole, row_by_row = make(), make()
         found = whole.advance(scores, y, None, counts, None)
         parts = []
@@ -162,9 +177,11 @@ def test_extreme_labels(seed):
     rng, n = np.random.default_rng(seed), 150
     classes = int(rng.integers(2, 5))
     y = rng.integers(0, classes, size=n).astype(float)
-    scores = np.where(np.arange(classes) == y[:, None], 1.0, -1.0)[:, None] * rng.choice([0.0, 1e-300, 1e-9, 1.0, -1.0], size=(M, 1)) * np.ones((n, 1, 1))
+    scores = np.where(np.arange(classes) == y[:, None], 1.0, -1.0)[:, None]
+    scores = scores * rng.choice([0.0, 1e-300, 1e-9, 1.0, -1.0], size=(M, 1))
     counts, joined = 10.0 ** rng.choice([-300, -200, 0, 0, 12, 100, 300], size=n), np.full(n, classes)
-    newton, calibration, hedge = OnlineNewton(M, class_settings(0.998), odds=[True, True, False, True]), Calibration(), ExponentialWeights(M, 0, 2.0, 1e-3)
+    newton, calibration = OnlineNewton(M, class_settings(0.998), odds=[True, True, False, True]), Calibration()
+    hedge = ExponentialWeights(M, 0, 2.0, 1e-3)
     for i in range(n):
         row = slice(i, i + 1)
         found, _ = newton.advance(scores[row], y[row], joined[row], counts[row])
@@ -180,7 +197,8 @@ def test_one_member_that_is_exact_leaves_the_covariance_positive_definite():
     """Its running error falls to nothing, so differences of the others become huge in units of it; for ever."""
     rng = np.random.default_rng(1)
     y = rng.normal(size=(20000, 1))
-    scores = np.concatenate([y[:, None], y[:, None] * rng.uniform(0.2, 1.5, size=(5, 1)) + 0.5 * rng.normal(size=(20000, 5, 1))], axis=1)
+    others = y[:, None] * rng.uniform(0.2, 1.5, size=(5, 1)) + 0.5 * rng.normal(size=(20000, 5, 1))
+    scores = np.concatenate([y[:, None], others], axis=1)
     combiner = RecursiveLeastSquares(6, 1, number_settings(0.998))
     for begin in range(0, 20000, 500):
         combined, _ = combiner.advance(scores[begin : begin + 500], y[begin : begin + 500])
@@ -191,12 +209,13 @@ def test_one_member_that_is_exact_leaves_the_covariance_positive_definite():
 def test_tiny_targets_have_tiny_predictions():
     y = 1e-200 * np.random.default_rng(2).normal(size=(300, 1))
     scores = y[:, None] * np.array([1.0, 0.5, 1.5])[:, None]
-    for combiner in (RecursiveLeastSquares(3, 1, number_settings(0.998)), ExponentialWeights(3, 1, 0.5, 1e-3), LeastSquares(3, 1, 0.9995, 6.0)):
+    for combiner in (RecursiveLeastSquares(3, 1, number_settings(0.998)), ExponentialWeights(3, 1, 0.5, 1e-3),
+                     LeastSquares(3, 1, 0.9995, 6.0)):
         combined, deviations = combiner.advance(scores, y)
-        assert np.isfinite(deviations).all() and np.abs(combined).max() < 1e-198
+        assert np.isfinite(deviations).all() and (deviations > 0.0).all() and np.abs(combined).max() < 1e-198
 
 
-# ---- Calibration --------------------------------------------------------------------------------------------------------
+# ---- Calibration -----------------------------------------------------------------------------------------------------
 
 
 def calibrated_by_hand(likely, y, counts):
@@ -249,11 +268,12 @@ def test_calibration_with_large_weights_and_certain_members():
     y, counts = rng.integers(0, 3, size=n).astype(float), 10.0 ** rng.integers(0, 12, size=n)
     found = Calibration().advance(0.5 * (1.0 + scores), y, np.full(n, 3), counts)
     assert np.abs(found.sum(axis=1) - 1.0).max() < 1e-12
-    shaken = np.clip(0.5 * (1.0 + scores) + 1e-16 * rng.normal(size=(n, 3)), 0.0, 1.0)  # as another order of sums has them
+    # As another order of sums has them
+    shaken = np.clip(0.5 * (1.0 + scores) + 1e-16 * rng.normal(size=(n, 3)), 0.0, 1.0)
     assert np.abs(Calibration().advance(shaken, y, np.full(n, 3), counts) - found).max() < 1e-6
 
 
-# ---- Prior correction ---------------------------------------------------------------------------------------------------
+# ---- Prior correction ------------------------------------------------------------------------------------------------
 
 
 def corrected_by_hand(kind, likely, y, joined):
@@ -288,27 +308,31 @@ def test_prior_correction_is_its_formula(kind):
     expected = corrected_by_hand(kind, likely, y, joined)
     for size in (N, 37, 1):
         correction = PriorCorrection(kind)
-        parts = [correction.advance(likely[i : i + size], y[i : i + size], joined[i : i + size]) for i in range(0, N, size)]
+        chunks = [slice(i, i + size) for i in range(0, N, size)]
+        parts = [correction.advance(likely[rows], y[rows], joined[rows]) for rows in chunks]
         corrected, factors = (np.concatenate(part) for part in zip(*parts, strict=True))
         np.testing.assert_allclose(corrected, expected, rtol=1e-10)
         back = corrected / factors
-        np.testing.assert_allclose(back[joined > 1] / back[joined > 1].sum(axis=1, keepdims=True), likely[joined > 1] / likely[joined > 1].sum(axis=1, keepdims=True))
+        np.testing.assert_allclose(back[joined > 1] / back[joined > 1].sum(axis=1, keepdims=True),
+                                   likely[joined > 1] / likely[joined > 1].sum(axis=1, keepdims=True))
     state, again = correction.state(), PriorCorrection(kind)
     again.restore(state)
     same(again.corrected(likely), correction.corrected(likely))
     same(correction.state(), state)
-    for damage in ({"frequencies": -state["frequencies"]}, {"found": np.array([2.0, 1.0, 2.0])}, {"frequencies": np.full(3, 400.0)}, {"found": np.full(3, np.nan)}):
+    for damage in ({"frequencies": -state["frequencies"]}, {"found": np.array([2.0, 1.0, 2.0])},
+                   {"frequencies": np.full(3, 400.0)}, {"found": np.full(3, np.nan)}):
         with pytest.raises(ValueError):
             again.restore({**state, **damage})
 
 
-# ---- Intervals ----------------------------------------------------------------------------------------------------------
+# ---- Intervals -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("positive", [False, True])
 def test_intervals_do_not_depend_on_chunks(positive):
     rng = np.random.default_rng(6)
-    y, f, deviations = np.abs(rng.normal(size=(1700, 2))), rng.normal(1.0, 1.0, size=(1700, 2)), rng.exponential(size=(1700, 2))
+    y, f, deviations = np.abs(rng.normal(size=(1700, 2))), rng.normal(1.0, 1.0,
+                                                                      size=(1700, 2)), rng.exponential(size=(1700, 2))
     y[900, 1] = -1.0
     least = np.vstack([[np.inf, np.inf], np.minimum.accumulate(y)[:-1]])
     expected = np.abs(y - f) / deviations
@@ -319,7 +343,8 @@ def test_intervals_do_not_depend_on_chunks(positive):
     states = []
     for size in (1700, 37, 1):
         tracker = IntervalTracker(2, positive)
-        parts = [tracker.advance(f[i : i + size], y[i : i + size], deviations[i : i + size]) for i in range(0, 1700, size)]
+        chunks = [slice(i, i + size) for i in range(0, 1700, size)]
+        parts = [tracker.advance(f[rows], y[rows], deviations[rows]) for rows in chunks]
         innovations, leasts = (np.concatenate(part) for part in zip(*parts, strict=True))
         np.testing.assert_allclose(innovations, expected, rtol=1e-12)
         same(leasts, least)
@@ -339,11 +364,12 @@ def test_intervals_do_not_depend_on_chunks(positive):
 def test_ends_of_intervals_about_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        low, high = interval_ends(np.array([0.0, 1.0, -1.0, 2.0]), np.array([1.0, 5.0, 0.5, 0.0]), np.array([1.0, 1.0, 0.0, np.inf]))
+        low, high = interval_ends(np.array([0.0, 1.0, -1.0, 2.0]), np.array([1.0, 5.0, 0.5, 0.0]),
+                                  np.array([1.0, 1.0, 0.0, np.inf]))
     assert low.tolist() == [0.0, 0.0, 0.0, 2.0] and high.tolist() == [1.0, 6.0, 0.0, 2.0]
 
 
-# ---- States that cannot be ----------------------------------------------------------------------------------------------
+# ---- States that cannot be -------------------------------------------------------------------------------------------
 
 
 def learned(name):
@@ -370,12 +396,16 @@ def test_states_that_cannot_be_are_refused():
         return -S
 
     damages = {
-        "newton": [("S", indefinite), ("S", askew), ("S", negative), ("S", np.zeros_like), ("w", lambda w: w + np.nan), ("w", lambda w: w + 1e13),
+        "newton": [("S", indefinite), ("S", askew), ("S", negative), ("S", np.zeros_like), ("w", lambda w: w + np.nan),
+                   ("w", lambda w: w + 1e13),
                    ("belief", lambda b: 2 * b), ("t", lambda t: -1)],
-        "recursive": [("S", indefinite), ("S", askew), ("trust", negative), ("sums", negative), ("low", lambda low: low + 1e9), ("rows", lambda t: 2.5)],
-        "least squares": [("products", indefinite), ("products", askew), ("answers", lambda a: a + 1e9), ("squares", lambda s: 0.0 * s),
+        "recursive": [("S", indefinite), ("S", askew), ("trust", negative), ("sums", negative),
+                      ("low", lambda low: low + 1e9), ("rows", lambda t: 2.5)],
+        "least squares": [("products", indefinite), ("products", askew), ("answers", lambda a: a + 1e9),
+                          ("squares", lambda s: 0.0 * s),
                           ("count", lambda c: -1.0), ("count", lambda c: 0.0), ("products", lambda p: p[:, :3, :3])],
-        "hedge of numbers": [("trust", lambda w: 0.5 * w), ("losses", negative), ("own", lambda w: w + np.inf), ("sums", lambda s: s * [[1.0], [0.0]])],
+        "hedge of numbers": [("trust", lambda w: 0.5 * w), ("losses", negative), ("own", lambda w: w + np.inf),
+                             ("sums", lambda s: s * [[1.0], [0.0]])],
         "ranks": [("level", lambda level: 0.99), ("level", lambda level: 0.01)],
     }
     for name, parts in damages.items():
@@ -395,5 +425,50 @@ def test_states_that_cannot_be_are_refused():
 
 
 def test_positive_definite():
-    assert are_positive_definite(np.eye(3)[None]) and not are_positive_definite(-np.eye(3)) and not are_positive_definite(np.zeros((1, 2, 2)))
+    assert are_positive_definite(np.eye(3)[None])
+    assert not any(are_positive_definite(matrix) for matrix in (-np.eye(3), np.zeros((1, 2, 2)), np.ones((2, 2))))
     assert not are_positive_definite(np.array([[1.0, 0.1], [0.1 + 1e-12, 1.0]]))
+
+
+# ---- Fences ----------------------------------------------------------------------------------------------------------
+
+
+def test_fences_are_their_definition():
+    """Targets beyond three distances of the quartiles are clipped, but not from the third in a row on."""
+    rng = np.random.default_rng(8)
+    y = rng.normal(size=(500, 2)) + np.where(rng.random((500, 1)) < 0.7, 0.0, rng.choice([-30.0, 30.0], size=(500, 1)))
+    y[300:320, 0] = 40.0
+    expected, runs = y.copy(), np.zeros(2)
+    low, high = np.full(2, -np.inf), np.full(2, np.inf)
+    for t in range(500):
+        if t == 100:
+            ordered = np.sort(y[:100], axis=0)
+            low, high = 4 * ordered[25] - 3 * ordered[75], 4 * ordered[75] - 3 * ordered[25]
+        for j in range(2):
+            side = int(y[t, j] > high[j]) - int(y[t, j] < low[j])
+            runs[j] = 0 if side == 0 else runs[j] + side if np.sign(runs[j]) == side else side
+            if abs(runs[j]) < 3:
+                expected[t, j] = min(max(y[t, j], low[j]), high[j])
+    for size in (100, 20, 1):
+        fences, parts = TargetFences(2), []
+        for begin in range(0, 500, size):
+            if begin == 100:
+                fences.set()
+                state, fences = fences.state(), TargetFences(2)
+                fences.restore(state)
+            rows = y[begin : begin + size]
+            ahead = fences.state()
+            clipped = fences.clipped(rows)
+            same(fences.state(), ahead)
+            same(fences.advance(rows), clipped)
+            parts.append(clipped)
+        np.testing.assert_allclose(np.concatenate(parts), expected, rtol=1e-14)
+    state = fences.state()
+    damages = {"fences": state["fences"][::-1].copy(), "beyond": np.array([0.5, 0.0])}
+    for damage in ({name: value} for name, value in damages.items()):
+        with pytest.raises(ValueError):
+            fences.restore({**state, **damage})
+    constant = TargetFences(1)
+    constant.learn(np.ones((50, 1)))
+    constant.set()
+    same(constant.clipped([[1e9]]), np.array([[1e9]]))

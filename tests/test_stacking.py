@@ -779,3 +779,18 @@ def test_there_is_no_such_rate_or_share():
     for rate, share in ((0.0, 0.1), (np.nan, 0.1), (np.inf, 0.1), (1.0, -0.1), (1.0, 1.0), (1.0, np.nan)):
         with pytest.raises(ValueError, match="rate must be positive"):
             ExponentialWeights(2, 1, rate, share)
+
+
+@pytest.mark.parametrize("make, y, weight", [
+    (lambda: ok.OnlineKernelClassifier("low"), LABELS, 1e12), (lambda: ok.OnlineKernelRegressor("low"), 1e-200 * NUMBERS, 1.0),
+    (lambda: Stacking(number_members()), 1e-200 * NUMBERS, 1.0), (lambda: Hedge(number_members()), 1e-200 * NUMBERS, 1e12),
+], ids=["classifier", "regressor", "stacking", "hedge"])
+def test_extreme_weights_and_targets_leave_a_model_that_loads(make, y, weight, tmp_path):
+    weights = np.ones(N)
+    weights[N // 2] = weight
+    model = make()
+    scores = model.progressive(X[:250], y[:250], sample_weight=weights[:250])
+    assert np.isfinite(scores).all()
+    model.save(tmp_path / "model.npz")
+    again = load(tmp_path / "model.npz")
+    assert np.array_equal(again.progressive(X[250:], y[250:]), model.progressive(X[250:], y[250:]))

@@ -1,4 +1,5 @@
-"""Transforms of the core: each row with what was known at its time; blocks that count in part; rows as of now; states."""
+"""Transforms of the core: each row with what was known at its time; blocks that count in part; rows as of now;
+states."""
 import threading
 
 import numpy as np
@@ -17,7 +18,8 @@ def relevance(n_features):
     return transform
 
 
-KINDS = {"scores": StandardScores, "fading scores": lambda d: StandardScores(d, 0.98), "squashed": lambda d: StandardScores(d, 1.0, True),
+KINDS = {"scores": StandardScores, "fading scores": lambda d: StandardScores(d, 0.98),
+         "squashed": lambda d: StandardScores(d, 1.0, True),
          "relevance": relevance, "ranks": NormalScores}
 each = pytest.mark.parametrize("make", KINDS.values(), ids=list(KINDS))
 
@@ -53,7 +55,8 @@ def test_formulas():
     np.testing.assert_allclose(StandardScores(D).advance(ROWS), scores_by_hand(1.0, False), atol=1e-10)
     np.testing.assert_allclose(StandardScores(D, 0.98).advance(ROWS), scores_by_hand(0.98, False), atol=1e-9)
     np.testing.assert_allclose(StandardScores(D, 1.0, True).advance(ROWS), scores_by_hand(1.0, True), atol=1e-10)
-    np.testing.assert_allclose(relevance(D).advance(ROWS), scores_by_hand(1.0, False) * relevance(D).weights, atol=1e-10)
+    np.testing.assert_allclose(relevance(D).advance(ROWS), scores_by_hand(1.0, False) * relevance(D).weights,
+                               atol=1e-10)
     np.testing.assert_allclose(NormalScores(D).advance(ROWS), ranks_by_hand(), atol=1e-12)
 
 
@@ -170,9 +173,11 @@ def test_states_that_cannot_be_are_refused():
     for transform in (scores, ranks, weighed):
         transform.advance(ROWS)
     damages = [
-        (scores, {"t": -1}), (scores, {"t": 7.0}), (scores, {"t": 11}), (scores, {"count": 3.0}), (scores, {"square": [-1.0] * D}), (scores, {"mean": [0.0]}),
+        (scores, {"t": -1}), (scores, {"t": 7.0}), (scores, {"t": 11}), (scores, {"count": 3.0}),
+        (scores, {"square": [-1.0] * D}), (scores, {"mean": [0.0]}),
         (ranks, {"t": N - 1}), (ranks, {"t": 1 << 62}), (ranks, {"rows": np.full((N, D), np.nan)}),
-        (weighed, {"weights": np.ones(2)}), (weighed, {"weights": 2.0 * np.ones(D)}), (weighed, {"weights": -np.ones(D)}),
+        (weighed, {"weights": np.ones(2)}), (weighed, {"weights": 2.0 * np.ones(D)}),
+        (weighed, {"weights": -np.ones(D)}),
     ]
     for transform, damage in damages:
         state = transform.state()

@@ -10,12 +10,14 @@ cdef class Combiner:
 
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil
     cdef int open(self, Py_ssize_t n, Py_ssize_t outputs) except -1
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y, const Py_ssize_t* joined,
-                  const double* counts, const unsigned char* enabled, double* combined, double* deviations) noexcept nogil
-    cdef int evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined, const unsigned char* enabled,
-                      double* combined, double* deviations) except -1
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined, const unsigned char* enabled,
-                      double* combined, double* deviations, double* scratch) noexcept nogil
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  double* deviations) noexcept nogil
+    cdef int evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+                      const unsigned char* enabled, double* combined, double* deviations) except -1
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+                      const unsigned char* enabled, double* combined, double* deviations,
+                      double* scratch) noexcept nogil
 
 
 @cython.final
@@ -34,7 +36,8 @@ cdef class LeakyFits:
     cdef double* weights_of(self, Py_ssize_t fit) noexcept nogil
     cdef void leak(self, Py_ssize_t fit, long long t) noexcept nogil
     cdef double learn_direction(self, Py_ssize_t fit, const double* x, double precision, double* factor) noexcept nogil
-    cdef void newton(self, Py_ssize_t fit, const double* x, const double* gradient, double count, double curvature) noexcept nogil
+    cdef void newton(self, Py_ssize_t fit, const double* x, const double* gradient, double count,
+                     double curvature) noexcept nogil
     cdef void least_squares(self, Py_ssize_t fit, const double* x, double error, double precision) noexcept nogil
     cdef void keep_sound(self, Py_ssize_t fit) noexcept nogil
 
@@ -60,8 +63,8 @@ cdef class Differences(Combiner):
 
     cdef void weights_now(self, Py_ssize_t group, double* v) noexcept nogil
     cdef double limits(self, Py_ssize_t group, double* low, double* high) noexcept nogil
-    cdef double apart(self, const double* scores, Py_ssize_t outputs, Py_ssize_t j, const unsigned char* enabled, double low,
-                      double high, double* d) noexcept nogil
+    cdef double apart(self, const double* scores, Py_ssize_t outputs, Py_ssize_t j, const unsigned char* enabled,
+                      double low, double high, double* d) noexcept nogil
 
 
 @cython.final
@@ -84,7 +87,8 @@ cdef class LeastSquares(Differences):
     cdef double* squares_data
     cdef double* v_data
 
-    cdef void learn(self, Py_ssize_t g, const double* d, const double* missed, Py_ssize_t columns, double weight) noexcept nogil
+    cdef void learn(self, Py_ssize_t g, const double* d, const double* missed, Py_ssize_t columns,
+                    double weight) noexcept nogil
     cdef void solve(self, Py_ssize_t g, double* root) noexcept nogil
 
 
@@ -98,8 +102,10 @@ cdef class OnlineNewton(Combiner):
     cdef double* belief_data
     cdef unsigned char* odds_data
 
-    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t joined, double* odds) noexcept nogil
-    cdef void softmax(self, const double* F, Py_ssize_t outputs, Py_ssize_t joined, const double* w, double* p) noexcept nogil
+    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t joined,
+                            double* odds) noexcept nogil
+    cdef void softmax(self, const double* F, Py_ssize_t outputs, Py_ssize_t joined, const double* w,
+                      double* p) noexcept nogil
     cdef void mix(self, const double* F, const double* G, Py_ssize_t outputs, Py_ssize_t joined, double* likely,
                   double* combined) noexcept nogil
 
@@ -115,10 +121,12 @@ cdef class ExponentialWeights(Combiner):
     cdef double* own_data
     cdef double* ranges_data
 
-    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t joined, double* votes) noexcept nogil
+    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t joined,
+                            double* votes) noexcept nogil
     cdef void mean(self, const double* F, Py_ssize_t outputs, Py_ssize_t joined, const unsigned char* enabled,
                    double* combined) noexcept nogil
-    cdef double loss(self, const double* F, double y, Py_ssize_t j, Py_ssize_t classes, double size, double count) noexcept nogil
+    cdef double loss(self, const double* F, double y, Py_ssize_t j, Py_ssize_t classes, double size,
+                     double count) noexcept nogil
 
 
 @cython.final
@@ -136,9 +144,10 @@ cdef class Calibration:
     cdef readonly long long t
     cdef double* sums_data
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y, const Py_ssize_t* joined,
-                  const double* counts, double* calibrated) noexcept nogil
-    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t joined, double* calibrated) noexcept nogil
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y,
+                  const Py_ssize_t* joined, const double* counts, double* calibrated) noexcept nogil
+    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t joined,
+                       double* calibrated) noexcept nogil
     cdef void learn(self, double p, bint hit, double count) noexcept nogil
     cdef double stretched(self, double p) noexcept nogil
     cdef void calibrate(self, double* p, Py_ssize_t n, Py_ssize_t best) noexcept nogil
@@ -154,11 +163,27 @@ cdef class PriorCorrection:
     cdef double* found_data
 
     cdef int open(self, Py_ssize_t n, Py_ssize_t outputs) except -1
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y, const Py_ssize_t* joined,
-                  double* corrected, double* factors) noexcept nogil
-    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t joined, double* corrected) noexcept nogil
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y,
+                  const Py_ssize_t* joined, double* corrected, double* factors) noexcept nogil
+    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t joined,
+                       double* corrected) noexcept nogil
     cdef double factor(self, Py_ssize_t c, Py_ssize_t joined, double total) noexcept nogil
     cdef double total(self, Py_ssize_t joined) noexcept nogil
+
+
+@cython.final
+cdef class TargetFences:
+    cdef readonly Py_ssize_t targets
+    cdef readonly Ranks samples                 # of the targets so far
+    cdef readonly object limits                 # lower and upper fences, infinite where there are none
+    cdef readonly object beyond                 # how many of the latest targets in a row were beyond; below count down
+    cdef object next_beyond                     # the same after the rows that `clip` has seen
+    cdef double* limits_data
+    cdef double* beyond_data
+    cdef double* next_data
+
+    cdef void clip(self, const double* y, Py_ssize_t n, double* clipped) noexcept nogil
+    cdef void commit(self, const double* y, Py_ssize_t n) noexcept nogil
 
 
 @cython.final
@@ -171,6 +196,6 @@ cdef class IntervalTracker:
     cdef double* kept_data
     cdef double* least_data
 
-    cdef void run(self, Py_ssize_t n, const double* predictions, const double* y, const double* deviations, double* innovations,
-                  double* leasts) noexcept nogil
+    cdef void run(self, Py_ssize_t n, const double* predictions, const double* y, const double* deviations,
+                  double* innovations, double* leasts) noexcept nogil
     cdef double factor(self, Py_ssize_t j, double coverage, double gaussian, double* scratch) noexcept nogil

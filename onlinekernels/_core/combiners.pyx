@@ -1,12 +1,12 @@
 """How the predictions of members become one: combiners, calibration, prior correction, intervals.
 
-Members learn for themselves; a combiner sees what each predicted just before a row, and then the row. `open` gets the memory that
-a block of rows takes; it may fail and changes nothing. `run` combines and learns row by row, test then train; it cannot fail,
-allocates nothing and needs no interpreter. `evaluate` combines as of now and changes nothing, so several threads may call it at a
-time.
+Members learn for themselves; a combiner sees what each predicted just before a row, and then the row. `open` gets the
+memory that a block of rows takes; it may fail and changes nothing. `run` combines and learns row by row, test then
+train; it cannot fail, allocates nothing and needs no interpreter. `evaluate` combines as of now and changes nothing, so
+several threads may call it at a time.
 
-What is learned stays sound with finite scores, targets and weights of any size: sums and weights are finite, covariances
-symmetric and positive definite.
+What is learned stays sound with finite scores, targets and weights of any size: sums and weights are finite,
+covariances symmetric and positive definite.
 """
 import numpy as np
 from libc.math cimport INFINITY, ceil, exp, fabs, fmax, fmin, log, sqrt
@@ -27,7 +27,7 @@ cdef double* data_of(array) except? NULL:
     return <double*> array_data(array)
 
 
-# ---- Beliefs ----------------------------------------------------------------------------------------------------------
+# ---- Beliefs ---------------------------------------------------------------------------------------------------------
 
 
 cdef void update_beliefs(double* belief, const double* losses, Py_ssize_t n, double share) noexcept nogil:
@@ -66,20 +66,21 @@ def checked_sums(array, name, shape):
     return array
 
 
-# ---- Recursive fits ---------------------------------------------------------------------------------------------------
+# ---- Recursive fits --------------------------------------------------------------------------------------------------
 
 cdef double SURE = 1e-12                # a direction is known this much better than the least known one at most
 
 
 cdef class LeakyFits:
-    """Weights of members with their precision, for each of some groups and settings: recursive fits that leak towards their prior.
+    """Weights of members with their precision, for each of some groups and settings: recursive fits that leak towards
+    their prior.
 
-    S is the inverse of the precision of w. With every row S <- S / memory, and one coordinate in turn gets its share of the
-    prior back: the precision n (1 - memory) prior towards `start`. So weights that rows say nothing of go back, and S is bounded.
-    What is added to S is symmetric to the last bit: an antisymmetric part would grow like memory^-t.
+    S is the inverse of the precision of w. With every row S <- S / memory, and one coordinate in turn gets its share of
+    the prior back: the precision n (1 - memory) prior towards `start`. So weights that rows say nothing of go back, and
+    S is bounded. What is added to S is symmetric to the last bit: an antisymmetric part would grow like memory^-t.
 
-    Rows of extreme size cannot make S indefinite: the variance of a direction is not reduced below `SURE` times the largest one,
-    which leaves room for rounding. A fit whose weights become too large to be of use starts anew.
+    Rows of extreme size cannot make S indefinite: the variance of a direction is not reduced below `SURE` times the
+    largest one, which leaves room for rounding. A fit whose weights become too large to be of use starts anew.
 
     Parameters
     ----------
@@ -124,7 +125,8 @@ cdef class LeakyFits:
                 S[i * n + j] = S[i * n + j] / memory - factor * (share * row[j])
 
     cdef double learn_direction(self, Py_ssize_t fit, const double* x, double precision, double* factor) noexcept nogil:
-        """S after an observation of x.w with this precision, or as much of it as keeps S sound, which is returned. O(n^2).
+        """S after an observation of x.w with this precision, or as much of it as keeps S sound, which is returned.
+        O(n^2).
 
         S x of before is left in `work`, precision / (1 + precision x.S x) in `factor`.
         """
@@ -152,7 +154,8 @@ cdef class LeakyFits:
                 S[i * n + j] -= factor[0] * (total * self.work[j])
         return precision
 
-    cdef void newton(self, Py_ssize_t fit, const double* x, const double* gradient, double count, double curvature) noexcept nogil:
+    cdef void newton(self, Py_ssize_t fit, const double* x, const double* gradient, double count,
+                     double curvature) noexcept nogil:
         """w <- w + count S gradient, where S has learned the curvature along x for so many rows. O(n^2)."""
         cdef Py_ssize_t i, j, n = self.n
         cdef double factor, total, precision = count * curvature
@@ -214,8 +217,8 @@ cdef class LeakyFits:
 def are_positive_definite(matrices):
     """Whether matrices, shape (..., n, n), are exactly symmetric and have a Cholesky factor.
 
-    >>> are_positive_definite(np.array([[2.0, 1.0], [1.0, 1.0]])), are_positive_definite(np.array([[1.0, 2.0], [2.0, 1.0]]))
-    (True, False)
+    >>> [are_positive_definite(np.array([[a, 1.0], [1.0, 1.0]])) for a in (2.0, 0.5)]
+    [True, False]
     """
     if not np.array_equal(matrices, np.swapaxes(matrices, -1, -2)):
         return False
@@ -226,17 +229,19 @@ def are_positive_definite(matrices):
     return True
 
 
-# ---- Running errors ---------------------------------------------------------------------------------------------------
+# ---- Running errors --------------------------------------------------------------------------------------------------
 
 cdef double LONG = 0.995                # memory of the running squared error
-FEW = 30                                # rows before the range of targets is known well enough to cut what lies far beyond it
+# Rows before the range of targets is known well enough to cut what lies far beyond it
+FEW = 30
 cdef Py_ssize_t FEW_ROWS = FEW
 cdef double LEAST_SQUARE = 1e-300       # a squared error, whatever the targets: squares of what is much smaller are 0
 cdef double LARGEST_REACH = 1e150       # a range of targets; the square of a larger one is no number
 
 
 cdef class RunningErrors:
-    """The unit in which errors are counted: the fading mean of squared errors of each target, and the range of the targets."""
+    """The unit in which errors are counted: the fading mean of squared errors of each target, and the range of the
+    targets."""
 
     def __init__(self, Py_ssize_t targets):
         self.targets = targets
@@ -245,8 +250,10 @@ cdef class RunningErrors:
         self.sums_data, self.low_data, self.high_data = data_of(self.sums), data_of(self.low), data_of(self.high)
 
     cdef double square(self, Py_ssize_t j) noexcept nogil:
-        """The mean squared error of a target: beforehand 1/16 of its squared range, which counts as one row, or 1; never 0."""
-        cdef double low = self.low_data[j], high = self.high_data[j], sums = self.sums_data[j], weight = self.sums_data[self.targets + j]
+        """The mean squared error of a target: beforehand 1/16 of its squared range, which counts as one row, or 1;
+        never 0."""
+        cdef double low = self.low_data[j], high = self.high_data[j]
+        cdef double sums = self.sums_data[j], weight = self.sums_data[self.targets + j]
         cdef double reach = fmin(high - low, LARGEST_REACH) if low < high else 0.0
         cdef double largest = fmin(fmax(fabs(low), fabs(high)), LARGEST_REACH) if low <= high else 1.0
         if reach == 0.0:
@@ -254,7 +261,8 @@ cdef class RunningErrors:
         return fmax((sums + 0.0625 * reach * reach) / (weight + 1.0), fmax(1e-12 * reach * reach, LEAST_SQUARE))
 
     cdef void learn(self, Py_ssize_t j, double y, double error, double count, double size) noexcept nogil:
-        """Update with an error of a target, where `size` is `square` before; more than 4 units count as 4, once 30 rows have been seen.
+        """Update with an error of a target, where `size` is `square` before; more than 4 units count as 4, once 30 rows
+        have been seen.
 
         While there are few rows, errors fall fast, and the last third of them is remembered.
         """
@@ -283,17 +291,18 @@ cdef class RunningErrors:
         self.low[:], self.high[:] = np.where(seen, low, np.inf), np.where(seen, high, -np.inf)
 
 
-# ---- Combiners --------------------------------------------------------------------------------------------------------
+# ---- Combiners -------------------------------------------------------------------------------------------------------
 
 
 cdef class Combiner:
     """Base of all combiners.
 
-    A subclass has `scratch_size`, `run` and `combine`, and beside the protocol `weights`, `state`, `restore` and `_check`.
+    A subclass has `scratch_size`, `run` and `combine`, and beside the protocol `weights`, `state`, `restore` and
+    `_check`.
 
-    Scores are (n, members, outputs); y are codes of labels (n,), or targets (n, targets); `joined` is the number of labels that
-    there were before each row; `counts` are weights of rows; members that are not `enabled` take no part. What is `combined` is
-    (n, outputs), `deviations` (n, targets), or (n, 1) for labels.
+    Scores are (n, members, outputs); y are codes of labels (n,), or targets (n, targets); `joined` is the number of
+    labels that there were before each row; `counts` are weights of rows; members that are not `enabled` take no part.
+    What is `combined` is (n, outputs), `deviations` (n, targets), or (n, 1) for labels.
     """
 
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
@@ -308,16 +317,18 @@ cdef class Combiner:
             self.memory_of_scratch, self.scratch = fresh, data_of(fresh)
         return 0
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y, const Py_ssize_t* joined,
-                  const double* counts, const unsigned char* enabled, double* combined, double* deviations) noexcept nogil:
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  double* deviations) noexcept nogil:
         """Combined scores just before each row; the rows are learned."""
 
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined, const unsigned char* enabled,
-                      double* combined, double* deviations, double* scratch) noexcept nogil:
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+                      const unsigned char* enabled, double* combined, double* deviations,
+                      double* scratch) noexcept nogil:
         """`evaluate`, with memory to work in."""
 
-    cdef int evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined, const unsigned char* enabled,
-                      double* combined, double* deviations) except -1:
+    cdef int evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+                      const unsigned char* enabled, double* combined, double* deviations) except -1:
         """Combined scores as of now."""
         cdef double* scratch = <double*> malloc(max(1, self.scratch_size(outputs)) * sizeof(double))
         if scratch == NULL:
@@ -336,12 +347,14 @@ cdef class Combiner:
             raise ValueError("scores and y are not those of the members and of the targets")
         cdef const double[::1] targets = np.ascontiguousarray(y, dtype=float).reshape(-1)
         cdef const double[::1] weights = np.ones(n) if counts is None else np.ascontiguousarray(counts, dtype=float)
-        cdef const Py_ssize_t[::1] labels = np.full(n, outputs) if joined is None else np.ascontiguousarray(joined, dtype=np.intp)
+        labels_before = np.full(n, outputs) if joined is None else joined
+        cdef const Py_ssize_t[::1] labels = np.ascontiguousarray(labels_before, dtype=np.intp)
         cdef const unsigned char[::1] there = self.as_flags(enabled)
         found, spread = np.zeros((n, outputs)), np.ones((n, max(1, self.targets)))
         if n and outputs:
             self.open(n, outputs)
-            self.run(n, outputs, &F[0, 0, 0], &targets[0], &labels[0], &weights[0], &there[0], data_of(found), data_of(spread))
+            self.run(n, outputs, &F[0, 0, 0], &targets[0], &labels[0], &weights[0], &there[0], data_of(found),
+                     data_of(spread))
         return found, spread
 
     def combined(self, scores, Py_ssize_t joined=0, enabled=None):
@@ -356,17 +369,17 @@ cdef class Combiner:
 
     def as_flags(self, enabled):
         """Which members take part; all of them if that is None."""
-        return np.ones(self.n_members, dtype=np.uint8) if enabled is None else np.ascontiguousarray(enabled, dtype=np.uint8)
+        return np.ascontiguousarray(np.ones(self.n_members) if enabled is None else enabled, dtype=np.uint8)
 
 
-# ---- Numbers: the mean of the members, and how they differ from it ------------------------------------------------------
+# ---- Numbers: the mean of the members, and how they differ from it ---------------------------------------------------
 
 
 cdef class Differences(Combiner):
     """Base of combiners by least squares: y - f = sum_i v_i d_i, where f is the mean of the members and d_i = f_i - f.
 
-    Only differences count, so weights 1/m + v_i sum to 1, units and offsets do not matter, and nothing happens where members agree
-    for ever. With an origin d_i = f_i - origin. Each target has v of its own; labels share one.
+    Only differences count, so weights 1/m + v_i sum to 1, units and offsets do not matter, and nothing happens where
+    members agree for ever. With an origin d_i = f_i - origin. Each target has v of its own; labels share one.
 
     A subclass has `weights_now` and maybe `limits`.
     """
@@ -379,8 +392,8 @@ cdef class Differences(Combiner):
         low[0], high[0] = -INFINITY, INFINITY
         return 1.0
 
-    cdef double apart(self, const double* scores, Py_ssize_t outputs, Py_ssize_t j, const unsigned char* enabled, double low,
-                      double high, double* d) noexcept nogil:
+    cdef double apart(self, const double* scores, Py_ssize_t outputs, Py_ssize_t j, const unsigned char* enabled,
+                      double low, double high, double* d) noexcept nogil:
         """(f, d) of output j within limits; d of disabled members is 0. O(members)."""
         cdef Py_ssize_t i, n = 0
         cdef double mean = 0.0
@@ -397,8 +410,9 @@ cdef class Differences(Combiner):
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
         return 2 * self.n_members
 
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined, const unsigned char* enabled,
-                      double* combined, double* deviations, double* scratch) noexcept nogil:
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+                      const unsigned char* enabled, double* combined, double* deviations,
+                      double* scratch) noexcept nogil:
         cdef Py_ssize_t t, i, j, m = self.n_members
         cdef double low, high, total, deviation = 1.0
         cdef double* d = scratch
@@ -418,7 +432,8 @@ cdef class Differences(Combiner):
                     deviations[t] = deviation
 
     def weights(self):
-        """Weights of the members, shape (targets, members); each target's sum to 1 where differences are from the mean."""
+        """Weights of the members, shape (targets, members); each target's sum to 1 where differences are from the
+        mean."""
         cdef Py_ssize_t j
         v = np.empty((max(1, self.targets), self.n_members))
         cdef double* out = data_of(v)
@@ -428,10 +443,12 @@ cdef class Differences(Combiner):
 
 
 cdef class RecursiveLeastSquares(Differences):
-    """Numbers: the members' mean, plus leaky least squares on how members differ from it; and exponential weights beside these.
+    """Numbers: the members' mean, plus leaky least squares on how members differ from it; and exponential weights
+    beside these.
 
-    Each target is a fit of its own, in units of its running squared error. Several settings (memory, prior) run side by side, and
-    are mixed by Bayes' rule with a share. Predictions are cut to the range of the targets so far, widened by itself on both sides.
+    Each target is a fit of its own, in units of its running squared error. Several settings (memory, prior) run side by
+    side, and are mixed by Bayes' rule with a share. Predictions are cut to the range of the targets so far, widened by
+    itself on both sides.
 
     Parameters
     ----------
@@ -443,7 +460,8 @@ cdef class RecursiveLeastSquares(Differences):
     def __init__(self, Py_ssize_t n, Py_ssize_t targets, settings, double share=1e-3):
         self.n_members, self.targets, self.share, self.about_mean = n, targets, share, True
         self.fits, self.errors = LeakyFits(n, settings, 0.0, targets), RunningErrors(targets)
-        self.belief = np.full((targets, len(settings) + 1), 1.0 / (len(settings) + 1))  # the last is for exponential weights
+        # The last is for exponential weights
+        self.belief = np.full((targets, len(settings) + 1), 1.0 / (len(settings) + 1))
         self.trust = np.full((targets, n), 1.0 / n)
         self.belief_data, self.trust_data = data_of(self.belief), data_of(self.trust)
 
@@ -465,8 +483,9 @@ cdef class RecursiveLeastSquares(Differences):
             for k in range(K):
                 v[i] += belief[k] * self.fits.weights_of(group * K + k)[i]
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y, const Py_ssize_t* joined,
-                  const double* counts, const unsigned char* enabled, double* combined, double* deviations) noexcept nogil:
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  double* deviations) noexcept nogil:
         cdef Py_ssize_t t, i, j, k, m = self.n_members, T = self.targets, K = self.fits.n_settings
         cdef double low, high, mean, unit, size, error, mixed, count
         cdef double* d = self.scratch
@@ -500,7 +519,8 @@ cdef class RecursiveLeastSquares(Differences):
                 for k in range(K):
                     # Of an outlier counts what is left of it within 4 units
                     error = (y[t * T + j] - predictions[k]) / unit
-                    self.fits.least_squares(j * K + k, x, error, count * (1.0 if fabs(error) < 4.0 else 4.0 / fabs(error)))
+                    self.fits.least_squares(j * K + k, x, error,
+                                            count * (1.0 if fabs(error) < 4.0 else 4.0 / fabs(error)))
                 for k in range(K + 1):
                     error = (y[t * T + j] - predictions[k]) / unit
                     losses[k] = fmin(CAP, 0.5 * count * error * error)
@@ -532,11 +552,12 @@ cdef class RecursiveLeastSquares(Differences):
 
 
 cdef class LeastSquares(Differences):
-    """A few strong members: v minimises the fading sum of (y - f - v.d)^2 / size + prior |v|^2, where size is the mean of (y - f)^2.
+    """A few strong members: v minimises the fading sum of (y - f - v.d)^2 / size + prior |v|^2, where size is the mean
+    of (y - f)^2.
 
-    All members count alike until the rows say otherwise, and the prior leaves no more of that than it must. For labels y is +1 for
-    the label and -1 for others, and d_i = f_i + 1, as -1 means "no": a member that is right but timid may then count for more
-    than its share.
+    All members count alike until the rows say otherwise, and the prior leaves no more of that than it must. For labels
+    y is +1 for the label and -1 for others, and d_i = f_i + 1, as -1 means "no": a member that is right but timid may
+    then count for more than its share.
 
     Parameters
     ----------
@@ -574,8 +595,9 @@ cdef class LeastSquares(Differences):
     cdef void weights_now(self, Py_ssize_t group, double* v) noexcept nogil:
         memcpy(v, self.v_data + group * self.n_members, self.n_members * sizeof(double))
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y, const Py_ssize_t* joined,
-                  const double* counts, const unsigned char* enabled, double* combined, double* deviations) noexcept nogil:
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  double* deviations) noexcept nogil:
         cdef Py_ssize_t t, i, j, g, m = self.n_members, columns = 1 if self.targets else outputs
         cdef double* root = self.scratch
         cdef double* d = root + m * m                       # (outputs, members)
@@ -597,7 +619,8 @@ cdef class LeastSquares(Differences):
                 self.learn(g, d + g * m, missed + g, columns, weight)
                 self.solve(g, root)
 
-    cdef void learn(self, Py_ssize_t g, const double* d, const double* missed, Py_ssize_t columns, double weight) noexcept nogil:
+    cdef void learn(self, Py_ssize_t g, const double* d, const double* missed, Py_ssize_t columns,
+                    double weight) noexcept nogil:
         """Update the sums of a group with d (columns, members) and y - f (columns). Sums that overflow start anew."""
         cdef Py_ssize_t i, j, k, m = self.n_members
         cdef double total, trace = 0.0
@@ -651,12 +674,14 @@ cdef class LeastSquares(Differences):
 
     def state(self):
         """What is learned, by name."""
-        return {"products": self.products.copy(), "answers": self.answers.copy(), "squares": self.squares.copy(), "count": self.count}
+        return {"products": self.products.copy(), "answers": self.answers.copy(), "squares": self.squares.copy(),
+                "count": self.count}
 
     def restore(self, state):
         """Go on from what `state` gave; ValueError if it cannot be the sums of rows.
 
-        Sums of (d, y - f) (d, y - f)' are positive semidefinite, the answers d (y - f) included, and nothing comes of no rows.
+        Sums of (d, y - f) (d, y - f)' are positive semidefinite, the answers d (y - f) included, and nothing comes of
+        no rows.
         """
         m = self.n_members
         found = {name: np.array(state[name], dtype=float) for name in ("products", "answers", "squares", "count")}
@@ -687,22 +712,24 @@ cdef class LeastSquares(Differences):
         assert np.array_equal(self.products, self.products.transpose(0, 2, 1))
 
 
-# ---- Labels: online Newton steps on the log loss ------------------------------------------------------------------------
+# ---- Labels: online Newton steps on the log loss ---------------------------------------------------------------------
 
 cdef double SOFTEST = 0.02              # that is added to both sides of odds, so that certainty is finite
 cdef double ODDS_OF_ONE = log((2.0 + SOFTEST) / SOFTEST)
 
 
 cdef double score_as_log_odds(double score) noexcept nogil:
-    """A score 2 p - 1 as log odds of p, within [-1, 1] again: rare classes have small p, which differ little, and odds that differ much."""
+    """A score 2 p - 1 as log odds of p, within [-1, 1] again: rare classes have small p, which differ little, and odds
+    that differ much."""
     return log((1.0 + SOFTEST + score) / (1.0 + SOFTEST - score)) / ODDS_OF_ONE
 
 
 cdef class OnlineNewton(Combiner):
     """Labels: p = softmax(sum_i w_i F_i) with one weight for each member, by leaky online Newton steps on the log loss.
 
-    F are members' scores in [-1, 1], 0 for members that are disabled. Several settings (memory, prior) run side by side, and are
-    mixed by Bayes' rule with a share. Some of them may see log odds instead as long as there are two classes.
+    F are members' scores in [-1, 1], 0 for members that are disabled. Several settings (memory, prior) run side by
+    side, and are mixed by Bayes' rule with a share. Some of them may see log odds instead as long as there are two
+    classes.
 
     Combined scores are 2 p - 1, and -1 for labels that have not joined; a row that brings a new label is not judged.
 
@@ -729,7 +756,8 @@ cdef class OnlineNewton(Combiner):
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
         return (self.n_members + self.fits.n_settings) * outputs + 2 * self.n_members + self.fits.n_settings
 
-    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t joined, double* odds) noexcept nogil:
+    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t joined,
+                            double* odds) noexcept nogil:
         """Scores of a row as the fits with log odds see them."""
         cdef Py_ssize_t i
         if not self.any_odds or joined != 2:
@@ -738,7 +766,8 @@ cdef class OnlineNewton(Combiner):
             odds[i] = score_as_log_odds(scores[i])
         return odds
 
-    cdef void softmax(self, const double* F, Py_ssize_t outputs, Py_ssize_t joined, const double* w, double* p) noexcept nogil:
+    cdef void softmax(self, const double* F, Py_ssize_t outputs, Py_ssize_t joined, const double* w,
+                      double* p) noexcept nogil:
         cdef Py_ssize_t i, c
         cdef double largest = -INFINITY, total = 0.0
         for c in range(joined):
@@ -771,8 +800,9 @@ cdef class OnlineNewton(Combiner):
         for c in range(joined):
             combined[c] = 2.0 * combined[c] - 1.0
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y, const Py_ssize_t* joined,
-                  const double* counts, const unsigned char* enabled, double* combined, double* deviations) noexcept nogil:
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  double* deviations) noexcept nogil:
         cdef Py_ssize_t t, i, c, k, label, rival, m = self.n_members, K = self.fits.n_settings
         cdef double* odds = self.scratch
         cdef double* likely = odds + m * outputs
@@ -808,13 +838,15 @@ cdef class OnlineNewton(Combiner):
                 update_beliefs(self.belief_data, losses, K, self.share)
             self.t += 1
 
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined, const unsigned char* enabled,
-                      double* combined, double* deviations, double* scratch) noexcept nogil:
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+                      const unsigned char* enabled, double* combined, double* deviations,
+                      double* scratch) noexcept nogil:
         cdef Py_ssize_t t, m = self.n_members
         cdef const double* F
         for t in range(n):
             F = scores + t * m * outputs
-            self.mix(F, self.seen(F, outputs, joined, scratch), outputs, joined, scratch + m * outputs, combined + t * outputs)
+            self.mix(F, self.seen(F, outputs, joined, scratch), outputs, joined, scratch + m * outputs,
+                     combined + t * outputs)
             deviations[t] = 1.0
 
     def weights(self):
@@ -837,15 +869,15 @@ cdef class OnlineNewton(Combiner):
         assert abs(self.belief.sum() - 1.0) < 1e-9 and (self.belief >= 0.0).all()
 
 
-# ---- Exponential weights ------------------------------------------------------------------------------------------------
+# ---- Exponential weights ---------------------------------------------------------------------------------------------
 
 
 cdef class ExponentialWeights(Combiner):
     """Hedge: weights like exp(-rate sum of losses), of which each member gives up a share to all with every row.
 
-    Classes: losses are 1/8 [(1 - F_label)^2 + (1 + the largest other F)^2], in [0, 1] for scores in [-1, 1]. Numbers: 1/2 of the
-    squared error in units of the running one. Both are convex, so the combination, the weighted mean, loses no more than the
-    weighted mean of the losses. A disabled member loses what the combination of the others does.
+    Classes: losses are 1/8 [(1 - F_label)^2 + (1 + the largest other F)^2], in [0, 1] for scores in [-1, 1]. Numbers:
+    1/2 of the squared error in units of the running one. Both are convex, so the combination, the weighted mean, loses
+    no more than the weighted mean of the losses. A disabled member loses what the combination of the others does.
 
     Parameters
     ----------
@@ -853,8 +885,9 @@ cdef class ExponentialWeights(Combiner):
         targets is 0 for labels.
     rate, share : float
     votes : bool
-        Labels: each member gives 1 to the label that it predicts, the first of the best ones, and -1 to all others. So its loss is 1
-        for a mistake and otherwise 0, and where the weighted means lead to a mistake, so do half of the weights at least.
+        Labels: each member gives 1 to the label that it predicts, the first of the best ones, and -1 to all others. So
+        its loss is 1 for a mistake and otherwise 0, and where the weighted means lead to a mistake, so do half of the
+        weights at least.
     """
 
     def __init__(self, Py_ssize_t n, Py_ssize_t targets, double rate, double share, bint votes=False):
@@ -871,7 +904,8 @@ cdef class ExponentialWeights(Combiner):
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
         return (outputs + 2) * self.n_members
 
-    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t joined, double* votes) noexcept nogil:
+    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t joined,
+                            double* votes) noexcept nogil:
         """Scores of a row, or votes."""
         cdef Py_ssize_t i, c, best
         if not self.votes or self.targets:
@@ -902,8 +936,9 @@ cdef class ExponentialWeights(Combiner):
                 if enabled[i] and total > 0.0:
                     combined[c] += trust[i] / total * F[i * outputs + c]
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y, const Py_ssize_t* joined,
-                  const double* counts, const unsigned char* enabled, double* combined, double* deviations) noexcept nogil:
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  double* deviations) noexcept nogil:
         cdef Py_ssize_t t, i, j, classes, m = self.n_members, groups = max(1, self.targets)
         cdef double* loss = self.scratch
         cdef double* scaled = loss + m
@@ -935,7 +970,8 @@ cdef class ExponentialWeights(Combiner):
                     self.errors.learn(j, target, target - mixed[j], counts[t], size)
             self.errors.t += 1
 
-    cdef double loss(self, const double* F, double y, Py_ssize_t j, Py_ssize_t classes, double size, double count) noexcept nogil:
+    cdef double loss(self, const double* F, double y, Py_ssize_t j, Py_ssize_t classes, double size,
+                     double count) noexcept nogil:
         """`count` times the loss of scores."""
         cdef Py_ssize_t c, label
         cdef double rival = -1.0
@@ -947,11 +983,13 @@ cdef class ExponentialWeights(Combiner):
                 rival = fmax(rival, F[c])
         return fmin(LARGEST_LOSS, count * (0.125 * ((1.0 - F[label]) ** 2 + (1.0 + rival) ** 2)))
 
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined, const unsigned char* enabled,
-                      double* combined, double* deviations, double* scratch) noexcept nogil:
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+                      const unsigned char* enabled, double* combined, double* deviations,
+                      double* scratch) noexcept nogil:
         cdef Py_ssize_t t, j, m = self.n_members, groups = max(1, self.targets)
         for t in range(n):
-            self.mean(self.seen(scores + t * m * outputs, outputs, joined, scratch), outputs, joined, enabled, combined + t * outputs)
+            self.mean(self.seen(scores + t * m * outputs, outputs, joined, scratch), outputs, joined, enabled,
+                      combined + t * outputs)
             for j in range(groups):
                 deviations[t * groups + j] = sqrt(self.errors.square(j)) if self.targets else 1.0
 
@@ -961,13 +999,15 @@ cdef class ExponentialWeights(Combiner):
 
     def state(self):
         """What is learned, by name."""
-        return {"trust": self.trust.copy(), "losses": self.losses.copy(), "own": self.own.copy(), "ranges": self.ranges.copy(),
+        return {"trust": self.trust.copy(), "losses": self.losses.copy(), "own": self.own.copy(),
+                "ranges": self.ranges.copy(),
                 **self.errors.state()}
 
     def restore(self, state):
         """Go on from what `state` gave; ValueError if it cannot be."""
         trust = checked_beliefs(state["trust"], "trust", self.trust.shape)
-        sums = {name: checked_sums(state[name], name, getattr(self, name).shape) for name in ("losses", "own", "ranges")}
+        names = ("losses", "own", "ranges")
+        sums = {name: checked_sums(state[name], name, getattr(self, name).shape) for name in names}
         self.errors.restore(state)
         self.trust[:] = trust
         for name, array in sums.items():
@@ -979,7 +1019,7 @@ cdef class ExponentialWeights(Combiner):
         assert np.isfinite(self.losses).all() and np.isfinite(self.ranges).all() and np.isfinite(self.errors.sums).all()
 
 
-# ---- Novelty: ranks ---------------------------------------------------------------------------------------------------
+# ---- Novelty: ranks --------------------------------------------------------------------------------------------------
 
 cdef Py_ssize_t SCORES = 2000           # that ranks are taken among
 cdef Py_ssize_t LATEST = 100            # scores that remain when others are forgotten
@@ -988,14 +1028,16 @@ cdef double HIGHEST = 4.0               # and where it is at most, in units of n
 
 
 cdef class AveragedRanks(Combiner):
-    """Novelty: the mean over members of the log rank of a score among its like, and the rank of that mean among its like.
+    """Novelty: the mean over members of the log rank of a score among its like, and the rank of that mean among its
+    like.
 
-    Logarithms, as Fisher combined tests: a member that is very sure that a row is odd counts. Ranks are among uniform samples of the
-    past: ranks among the latest scores would get used to a burst of odd ones. The higher, the more ordinary.
+    Logarithms, as Fisher combined tests: a member that is very sure that a row is odd counts. Ranks are among uniform
+    samples of the past: ranks among the latest scores would get used to a burst of odd ones. The higher, the more
+    ordinary.
 
-    A rank below `level`, which is what `run` has for deviations, is an alert. Where rows are like those before them a share nu has
-    ranks below nu. Where rows become more and more ordinary there are fewer, so the level slowly rises until there are as many as
-    asked for. It is never below nu: a burst of odd rows silences none that come after it.
+    A rank below `level`, which is what `run` has for deviations, is an alert. Where rows are like those before them a
+    share nu has ranks below nu. Where rows become more and more ordinary there are fewer, so the level slowly rises
+    until there are as many as asked for. It is never below nu: a burst of odd rows silences none that come after it.
 
     Parameters
     ----------
@@ -1015,21 +1057,28 @@ cdef class AveragedRanks(Combiner):
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
         return self.n_members
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y, const Py_ssize_t* joined,
-                  const double* counts, const unsigned char* enabled, double* combined, double* deviations) noexcept nogil:
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  double* deviations) noexcept nogil:
         """As of any combiner; all rows count alike."""
         cdef Py_ssize_t t, m = self.n_members
-        cdef double mean, rank, fall = exp(-GAIN), rise = exp(GAIN * self.nu / (1.0 - self.nu))  # in balance where a share nu alerts
+        # In balance where a share nu alerts
+        cdef double mean, rank, fall = exp(-GAIN), rise = exp(GAIN * self.nu / (1.0 - self.nu))
         for t in range(n):
             self.each.learn_row(scores + t * m, self.scratch)
             mean = mean_log(self.scratch, enabled, m)
             self.mean.learn_row(&mean, &rank)
-            rank += 1e-6 * mean             # told apart a little by the means themselves, also where these are beyond all that were
+            # Told apart a little by the means themselves, also where these are beyond all that were
+            rank += 1e-6 * mean
             combined[t], deviations[t] = rank, self.level
-            self.level = fmax(self.nu, self.level * fall) if rank < self.level else fmin(highest_level(self.nu), self.level * rise)
+            if rank < self.level:
+                self.level = fmax(self.nu, self.level * fall)
+            else:
+                self.level = fmin(highest_level(self.nu), self.level * rise)
 
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined, const unsigned char* enabled,
-                      double* combined, double* deviations, double* scratch) noexcept nogil:
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+                      const unsigned char* enabled, double* combined, double* deviations,
+                      double* scratch) noexcept nogil:
         cdef Py_ssize_t t, m = self.n_members
         cdef double mean
         for t in range(n):
@@ -1092,7 +1141,7 @@ cdef double mean_log(const double* ranks, const unsigned char* enabled, Py_ssize
     return total / n if n else 0.0
 
 
-# ---- Calibration --------------------------------------------------------------------------------------------------------
+# ---- Calibration -----------------------------------------------------------------------------------------------------
 
 cdef enum:
     KNOTS = 21          # at p = 1 - (1 - k / 20)^2, closer to each other near 1
@@ -1125,14 +1174,15 @@ cdef Py_ssize_t likeliest(const double* p, Py_ssize_t n) noexcept nogil:
 
 
 cdef class Calibration:
-    """Hit rates of the likeliest class by its probability p: log odds that are shifted and stretched, and what is left at some knots.
+    """Hit rates of the likeliest class by its probability p: log odds that are shifted and stretched, and what is left
+    at some knots.
 
-    log q / (1 - q) = log p / (1 - p) + v_0 + v_1 / 2 log p / (1 - p), by leaky Newton steps on the log loss; then q plus how much more
-    often the class was right than q says, at some knots of q, between which it is interpolated. All fade. The other classes
-    share the rest as before, and the likeliest one stays the likeliest.
+    log q / (1 - q) = log p / (1 - p) + v_0 + v_1 / 2 log p / (1 - p), by leaky Newton steps on the log loss; then q
+    plus how much more often the class was right than q says, at some knots of q, between which it is interpolated. All
+    fade. The other classes share the rest as before, and the likeliest one stays the likeliest.
 
-    How others share the rest is taken from their own probabilities and not from 1 - p, which is rounding where p is near 1; where
-    they sum to less than `SUREST` they tend to equal shares.
+    How others share the rest is taken from their own probabilities and not from 1 - p, which is rounding where p is
+    near 1; where they sum to less than `SUREST` they tend to equal shares.
     """
 
     def __init__(self):
@@ -1140,9 +1190,10 @@ cdef class Calibration:
         self.line = LeakyFits(2, [(FADING, STIFF)], 0.0)
         self.sums_data = data_of(self.sums)
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y, const Py_ssize_t* joined,
-                  const double* counts, double* calibrated) noexcept nogil:
-        """Calibrated probabilities (n, outputs) just before each row; the rows are learned. `calibrated` may be `likely`."""
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y,
+                  const Py_ssize_t* joined, const double* counts, double* calibrated) noexcept nogil:
+        """Calibrated probabilities (n, outputs) just before each row; the rows are learned. `calibrated` may be
+        `likely`."""
         cdef Py_ssize_t t, best
         cdef double p
         memmove(calibrated, likely, n * outputs * sizeof(double))
@@ -1154,7 +1205,8 @@ cdef class Calibration:
             self.calibrate(calibrated + t * outputs, joined[t], best)
             self.learn(p, <Py_ssize_t> y[t] == best, fmin(counts[t], LARGEST_WEIGHT))
 
-    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t joined, double* calibrated) noexcept nogil:
+    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t joined,
+                       double* calibrated) noexcept nogil:
         """The same as of now."""
         cdef Py_ssize_t t
         memmove(calibrated, likely, n * outputs * sizeof(double))
@@ -1240,7 +1292,7 @@ cdef class Calibration:
         assert np.isfinite(self.sums).all()
 
 
-# ---- Prior correction ---------------------------------------------------------------------------------------------------
+# ---- Prior correction ------------------------------------------------------------------------------------------------
 
 cdef double FREQUENCIES = 0.998         # fading of what thresholds are chosen by
 
@@ -1248,8 +1300,8 @@ cdef double FREQUENCIES = 0.998         # fading of what thresholds are chosen b
 cdef class PriorCorrection:
     """Probabilities times a factor for each class, so that the largest is another one where classes are rare.
 
-    "balanced": 1 / frequency, so each class counts alike. "f1", for two classes: the best threshold of the probability of the rarer
-    one is half the F1 that it reaches.
+    "balanced": 1 / frequency, so each class counts alike. "f1", for two classes: the best threshold of the probability
+    of the rarer one is half the F1 that it reaches.
 
     Parameters
     ----------
@@ -1293,12 +1345,13 @@ cdef class PriorCorrection:
             return 1.0
         if c == (self.frequencies_data[1] > self.frequencies_data[0]):      # the more frequent one
             return 1.0
-        level = (self.found_data[0] + 1.0) / (self.found_data[1] + self.found_data[2] + 2.0)    # half of F1, with a little prior
+        # Half of F1, with a little prior
+        level = (self.found_data[0] + 1.0) / (self.found_data[1] + self.found_data[2] + 2.0)
         level = fmin(fmax(level, 0.02), 0.5)
         return (1.0 - level) / level
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y, const Py_ssize_t* joined,
-                  double* corrected, double* factors) noexcept nogil:
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y,
+                  const Py_ssize_t* joined, double* corrected, double* factors) noexcept nogil:
         """Corrected probabilities (n, outputs) just before each row, and the factors; the rows are learned.
 
         `corrected` may be `likely`; `factors` may be NULL.
@@ -1313,7 +1366,9 @@ cdef class PriorCorrection:
             if factors != NULL:
                 total = self.total(joined[t])
                 for c in range(outputs):
-                    factors[t * outputs + c] = self.factor(c, joined[t], total) if 1 < joined[t] and c < joined[t] else 1.0
+                    factors[t * outputs + c] = 1.0
+                    if 1 < joined[t] and c < joined[t]:
+                        factors[t * outputs + c] = self.factor(c, joined[t], total)
             if joined[t] > 1:
                 self.evaluate(1, outputs, corrected + t * outputs, joined[t], corrected + t * outputs)
                 rare = -1
@@ -1327,7 +1382,8 @@ cdef class PriorCorrection:
                 self.frequencies_data[c] *= FREQUENCIES
             self.frequencies_data[label] += 1.0
 
-    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t joined, double* corrected) noexcept nogil:
+    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t joined,
+                       double* corrected) noexcept nogil:
         """The same as of now."""
         cdef Py_ssize_t t, c
         cdef double sum_of_all, frequencies = self.total(joined)
@@ -1348,7 +1404,8 @@ cdef class PriorCorrection:
         cdef const Py_ssize_t[::1] there = np.ascontiguousarray(joined, dtype=np.intp)
         if found.size:
             self.open(len(found), found.shape[1])
-            self.run(len(found), found.shape[1], data_of(found), &labels[0], &there[0], data_of(found), data_of(factors))
+            self.run(len(found), found.shape[1], data_of(found), &labels[0], &there[0], data_of(found),
+                     data_of(factors))
         return found, factors
 
     def corrected(self, likely):
@@ -1369,24 +1426,130 @@ cdef class PriorCorrection:
 
     def restore(self, state):
         """Go on from what `state` gave; ValueError if it cannot be."""
-        frequencies, found = checked_sums(state["frequencies"], "frequencies", (-1,)), checked_sums(state["found"], "found", (3,))
+        frequencies = checked_sums(state["frequencies"], "frequencies", (-1,))
+        found = checked_sums(state["found"], "found", (3,))
         most = 1.0 / (1.0 - FREQUENCIES) * (1.0 + 1e-9)
         if frequencies.sum() > most or found.max() > most or found[0] > min(found[1], found[2]) * (1.0 + 1e-9):
-            raise ValueError("the frequencies of the classes, or what was found of the rare one, are not those of any rows")
+            raise ValueError("the frequencies of the classes, or what was found of a rare one, are not those of rows")
         self.open(0, len(frequencies))
         self.frequencies[:] = 0.0
         self.frequencies[:len(frequencies)] = frequencies
         self.found[:] = found
 
 
-# ---- Intervals --------------------------------------------------------------------------------------------------------
+# ---- Fences ----------------------------------------------------------------------------------------------------------
+
+cdef double FENCE = 3.0         # distances of the quartiles beyond which a target is clipped
+cdef Py_ssize_t LASTING = 3     # targets in a row beyond a fence, from which on they count as they are
+cdef Py_ssize_t SAMPLE = 1000   # targets that quartiles are taken of
+
+
+cdef class TargetFences:
+    """Targets as members learn them: clipped to fences about their quartiles, unless several in a row are beyond one.
+
+    A level that lasts is no outlier. Fences move only when they are set; there are none where targets are mostly one
+    number.
+
+    Parameters
+    ----------
+    targets : int
+
+    >>> fences = TargetFences(1)
+    >>> _ = fences.advance(np.arange(101.0)[:, None])
+    >>> fences.set()
+    >>> y = np.array([[500.0], [9.0], [400.0], [400.0], [400.0]])
+    >>> fences.limits.ravel().tolist(), fences.advance(y).ravel().tolist()
+    ([-125.0, 225.0], [225.0, 9.0, 225.0, 225.0, 400.0])
+    """
+
+    def __init__(self, Py_ssize_t targets):
+        self.targets, self.samples = targets, Ranks(targets, SAMPLE)
+        self.limits = np.array([np.full(targets, -np.inf), np.full(targets, np.inf)])
+        self.beyond, self.next_beyond = np.zeros(targets), np.zeros(targets)
+        self.limits_data, self.beyond_data = data_of(self.limits), data_of(self.beyond)
+        self.next_data = data_of(self.next_beyond)
+
+    cdef void clip(self, const double* y, Py_ssize_t n, double* clipped) noexcept nogil:
+        """Targets (n, targets) as members learn them; nothing changes. `clipped` may be NULL."""
+        cdef Py_ssize_t t, j, T = self.targets
+        cdef double side, low, high
+        for j in range(T):
+            low, high, self.next_data[j] = self.limits_data[j], self.limits_data[T + j], self.beyond_data[j]
+            for t in range(n):
+                side = (y[t * T + j] > high) - (y[t * T + j] < low)
+                self.next_data[j] = self.next_data[j] + side if side * self.next_data[j] > 0.0 else side
+                if clipped != NULL:
+                    clipped[t * T + j] = y[t * T + j]
+                    if fabs(self.next_data[j]) < LASTING:
+                        clipped[t * T + j] = fmin(fmax(y[t * T + j], low), high)
+
+    cdef void commit(self, const double* y, Py_ssize_t n) noexcept nogil:
+        """These targets were learned."""
+        cdef Py_ssize_t t
+        self.clip(y, n, NULL)
+        memcpy(self.beyond_data, self.next_data, self.targets * sizeof(double))
+        for t in range(n):
+            self.samples.learn_row(y + t * self.targets, NULL)
+
+    def set(self):
+        """Fences by the quartiles of the targets so far."""
+        cdef Py_ssize_t j, n = self.samples.n, T = self.targets
+        cdef double low, high, reach
+        cdef const double* ordered
+        for j in range(T if n else 0):
+            ordered = self.samples.ordered_data + j * self.samples.size
+            low, high = ordered[n // 4], ordered[(3 * n) // 4]
+            reach = FENCE * (high - low)
+            self.limits_data[j] = low - reach if reach > 0.0 else -INFINITY
+            self.limits_data[T + j] = high + reach if reach > 0.0 else INFINITY
+
+    def clipped(self, y):
+        """Targets as members learn them, shape (n, targets); nothing changes."""
+        cdef const double[:, ::1] given = np.ascontiguousarray(y, dtype=float)
+        found = np.empty((given.shape[0], self.targets))
+        if found.size:
+            self.clip(&given[0, 0], given.shape[0], data_of(found))
+        return found
+
+    def learn(self, y):
+        """`commit` of targets, shape (n, targets)."""
+        cdef const double[:, ::1] given = np.ascontiguousarray(y, dtype=float)
+        if given.shape[0]:
+            self.commit(&given[0, 0], given.shape[0])
+
+    def advance(self, y):
+        """Targets as members learn them; they were learned."""
+        found = self.clipped(y)
+        self.learn(y)
+        return found
+
+    def state(self):
+        """What is learned, by name. Where there is no fence it is at 1e300."""
+        fences = np.clip(self.limits, -1e300, 1e300)
+        return {"samples": self.samples.state(), "beyond": self.beyond.copy(), "fences": fences}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        limits = check_array(state["fences"], "fences", np.float64, self.limits.shape)
+        beyond = check_array(state["beyond"], "beyond", np.float64, self.beyond.shape)
+        if not (limits[0] <= limits[1]).all():
+            raise ValueError("the upper fences of the targets are below the lower ones")
+        self.samples.restore(state["samples"])
+        if not (np.abs(beyond) <= self.samples.t).all() or (beyond != np.floor(beyond)).any():
+            raise ValueError("the number of targets beyond a fence is not one of rows")
+        self.limits[:] = np.where(np.abs(limits) >= 1e300, np.copysign(np.inf, limits), limits)
+        self.beyond[:] = beyond
+
+
+# ---- Intervals -------------------------------------------------------------------------------------------------------
 
 cdef enum:
     KEPT = 500          # innovations that intervals are taken from
 
 cdef Py_ssize_t LED = 200       # how many of them lead a half-width,
 cdef double LEADS = 0.1         # and how far each
-cdef double REACH = 3.0         # half-widths in units of a prediction from which on the interval of a positive target begins at 0
+# Half-widths in units of a prediction from which on the interval of a positive target begins at 0
+cdef double REACH = 3.0
 
 
 cdef double nth_smallest(double* x, Py_ssize_t n, Py_ssize_t k) noexcept nogil:
@@ -1415,12 +1578,13 @@ cdef double nth_smallest(double* x, Py_ssize_t n, Py_ssize_t k) noexcept nogil:
     return x[k]
 
 
-cdef double factor_of(const double* innovations, Py_ssize_t n, Py_ssize_t stride, double coverage, double gaussian, double* scratch) noexcept nogil:
+cdef double factor_of(const double* innovations, Py_ssize_t n, Py_ssize_t stride, double coverage, double gaussian,
+                      double* scratch) noexcept nogil:
     """The half-width of an interval in deviations, from the last n <= 500 innovations, the oldest first.
 
-    It begins with the smallest that covers at least `coverage` of them, and of the one to come if that is like them. Then it is led
-    along the last 200: each that was outside makes it larger, and each inside smaller, so that it balances where they grow or
-    shrink. While they are too few to say, it is no less than that of a Gaussian.
+    It begins with the smallest that covers at least `coverage` of them, and of the one to come if that is like them.
+    Then it is led along the last 200: each that was outside makes it larger, and each inside smaller, so that it
+    balances where they grow or shrink. While they are too few to say, it is no less than that of a Gaussian.
     """
     cdef Py_ssize_t i, place = <Py_ssize_t> ceil((n + 1) * coverage) - 1
     cdef double found = gaussian, outside = exp(LEADS * coverage), inside = exp(-LEADS * (1.0 - coverage))
@@ -1441,8 +1605,11 @@ cdef bint is_positive_so_far(double least, double f) noexcept nogil:
 
 
 cdef double innovation_of(double f, double y, double deviation, double least) noexcept nogil:
-    """By how many deviations a prediction was wrong, where the least target before it was `least`; the inverse of `ends_of`."""
-    cdef double error = fmin(log(f / fmax(y, 0.0)), REACH) * f if is_positive_so_far(least, f) and y < f else fabs(y - f)
+    """By how many deviations a prediction was wrong, where the least target before it was `least`; the inverse of
+    `ends_of`."""
+    cdef double error = fabs(y - f)
+    if y < f and is_positive_so_far(least, f):
+        error = fmin(log(f / fmax(y, 0.0)), REACH) * f
     return error / fmax(deviation, 1e-300)
 
 
@@ -1459,8 +1626,9 @@ cdef void ends_of(double f, double half, double least, double* low, double* high
 cdef class IntervalTracker:
     """Intervals of numbers that follow innovations: errors of the past, in units of what was expected.
 
-    As long as all targets were `positive`, they are taken to go on so: below a prediction f an error is a ratio, f log(f / y) in place
-    of f - y, which is the same where it is small, so intervals do not begin below 0, and cover what they would.
+    As long as all targets were `positive`, they are taken to go on so: below a prediction f an error is a ratio, f
+    log(f / y) in place of f - y, which is the same where it is small, so intervals do not begin below 0, and cover what
+    they would.
 
     Parameters
     ----------
@@ -1470,8 +1638,9 @@ cdef class IntervalTracker:
 
     >>> tracker = IntervalTracker(1)
     >>> f, y = np.zeros((2000, 1)), np.random.default_rng(0).standard_cauchy((2000, 1))
-    >>> _ = tracker.advance(f, y, np.ones((2000, 1)))
-    >>> bool(abs(np.mean(np.abs(y) < tracker.half_widths(0.8)) - 0.8) < 0.03)
+    >>> innovations, _ = tracker.advance(f, y, np.ones((2000, 1)))
+    >>> half_widths = interval_factors(innovations, 500, 0.8)[:-1]
+    >>> bool(abs(np.mean(innovations[500:] <= half_widths) - 0.8) < 0.01)
     True
     """
 
@@ -1485,9 +1654,10 @@ cdef class IntervalTracker:
         """The last ones, the oldest first, shape (n, targets)."""
         return self.kept[self.first:self.first + self.n].copy()
 
-    cdef void run(self, Py_ssize_t n, const double* predictions, const double* y, const double* deviations, double* innovations,
-                  double* leasts) noexcept nogil:
-        """Innovations (n, targets) of rows; they are learned. `leasts` gets the least targets before each row, unless it is NULL."""
+    cdef void run(self, Py_ssize_t n, const double* predictions, const double* y, const double* deviations,
+                  double* innovations, double* leasts) noexcept nogil:
+        """Innovations (n, targets) of rows; they are learned. `leasts` gets the least targets before each row, unless
+        it is NULL."""
         cdef Py_ssize_t t, j, i, T = self.targets
         cdef double* row
         for t in range(n):
@@ -1499,7 +1669,8 @@ cdef class IntervalTracker:
                 i = t * T + j
                 if leasts != NULL:
                     leasts[i] = self.least_data[j]
-                row[j] = innovations[i] = innovation_of(predictions[i], y[i], deviations[i], self.least_data[j] if self.positive else INFINITY)
+                row[j] = innovations[i] = innovation_of(predictions[i], y[i], deviations[i],
+                                                        self.least_data[j] if self.positive else INFINITY)
                 self.least_data[j] = fmin(self.least_data[j], y[i])
             self.n += 1
             if self.n > KEPT:
@@ -1507,11 +1678,13 @@ cdef class IntervalTracker:
 
     cdef double factor(self, Py_ssize_t j, double coverage, double gaussian, double* scratch) noexcept nogil:
         """Half-width of the next interval of a target in deviations; the scratch has room for 500 numbers. O(500)."""
-        return factor_of(self.kept_data + self.first * self.targets + j, self.n, self.targets, coverage, gaussian, scratch)
+        return factor_of(self.kept_data + self.first * self.targets + j, self.n, self.targets, coverage, gaussian,
+                         scratch)
 
     def advance(self, predictions, y, deviations):
         """(innovations, least targets before each row), shapes (n, targets); the rows are learned."""
-        cdef const double[:, ::1] f = np.ascontiguousarray(predictions, dtype=float), given = np.ascontiguousarray(deviations, dtype=float)
+        cdef const double[:, ::1] f = np.ascontiguousarray(predictions, dtype=float)
+        cdef const double[:, ::1] given = np.ascontiguousarray(deviations, dtype=float)
         cdef const double[:, ::1] targets = np.ascontiguousarray(y, dtype=float)
         found, leasts = np.zeros((len(f), self.targets)), np.zeros((len(f), self.targets))
         if found.size:
@@ -1520,21 +1693,24 @@ cdef class IntervalTracker:
 
     def half_widths(self, double coverage):
         """Half-widths of the next intervals in deviations, shape (targets,)."""
-        scratch = np.empty(KEPT)
-        return np.array([self.factor(j, coverage, gaussian_half_width(coverage), data_of(scratch)) for j in range(self.targets)])
+        scratch, gaussian = np.empty(KEPT), gaussian_half_width(coverage)
+        return np.array([self.factor(j, coverage, gaussian, data_of(scratch)) for j in range(self.targets)])
 
     def state(self):
         """What is learned, by name."""
-        return {"innovations": self.innovations, "least": self.least.copy()} if self.positive else {"innovations": self.innovations}
+        found = {"innovations": self.innovations}
+        return {**found, "least": self.least.copy()} if self.positive else found
 
     def restore(self, state):
         """Go on from what `state` gave; ValueError if it cannot be."""
         innovations = np.array(state["innovations"], dtype=float)
-        if innovations.ndim != 2 or innovations.shape[1] != self.targets or len(innovations) > KEPT or not (innovations >= 0.0).all():
+        fits = innovations.ndim == 2 and innovations.shape[1] == self.targets and len(innovations) <= KEPT
+        if not fits or not (innovations >= 0.0).all():
             raise ValueError("the innovations are not those of the targets")
         if self.positive:
             least = np.array(state["least"], dtype=float)
-            if least.shape != self.least.shape or np.isnan(least).any() or len(innovations) and not np.isfinite(least).all():
+            unknown = not len(innovations) and not np.isnan(least).any()
+            if least.shape != self.least.shape or not (unknown or np.isfinite(least).all()):
                 raise ValueError("the least of the targets is not one of them")
             self.least[:] = least
         self.first, self.n = 0, len(innovations)
@@ -1549,7 +1725,8 @@ def gaussian_half_width(coverage):
 
 
 def interval_factors(innovations, Py_ssize_t first, double coverage):
-    """Half-widths in deviations before each of the innovations from the `first` on, and after the last, shape (n, targets)."""
+    """Half-widths in deviations before each of the innovations from the `first` on, and after the last, shape (n,
+    targets)."""
     cdef const double[:, ::1] given = np.ascontiguousarray(innovations, dtype=float)
     cdef Py_ssize_t n = given.shape[0], T = given.shape[1], t, j, begin
     cdef double gaussian = gaussian_half_width(coverage)
@@ -1560,12 +1737,14 @@ def interval_factors(innovations, Py_ssize_t first, double coverage):
         for t in range(first, n + 1):
             begin = max(0, t - KEPT)
             for j in range(T):
-                out[t - first, j] = factor_of(&given[0, 0] + begin * T + j, t - begin, T, coverage, gaussian, &scratch[0])
+                out[t - first, j] = factor_of(&given[0, 0] + begin * T + j, t - begin, T, coverage, gaussian,
+                                              &scratch[0])
     return found
 
 
 def interval_ends(f, half, least):
-    """(lower, upper) ends of intervals about predictions, where the least targets before them were these; any shapes that fit."""
+    """(lower, upper) ends of intervals about predictions, where the least targets before them were these; any shapes
+    that fit."""
     shape = np.broadcast_shapes(np.shape(f), np.shape(half), np.shape(least))
     cdef const double[::1] F, H, L
     F, H, L = (np.ascontiguousarray(np.broadcast_to(part, shape), dtype=float).reshape(-1) for part in (f, half, least))

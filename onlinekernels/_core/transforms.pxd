@@ -13,7 +13,8 @@ cdef class Scaler:
     cdef readonly double memory             # weight of a row that is one example old
     cdef readonly double count              # sum of the weights
     cdef public bint stands                 # rows are scaled by what is known, and not taken in
-    cdef object numbers                     # rows: mean, sum of squares, first and second value; all before the piece; scratch
+    # Rows: mean, sum of squares, first and second value; all before the piece; scratch
+    cdef object numbers
     cdef double* mean                       # of each column; 0 for sparse rows
     cdef double* square                     # weighted sum of squares about the mean
     cdef double* first_value                # of a column that has shown two at most; NaN if there were more

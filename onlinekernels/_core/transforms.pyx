@@ -1,12 +1,13 @@
 """What rows go through before they are learned: running scalers, ranks, and the transforms of an ensemble's members.
 
-Each row is transformed with what was known at its time. `open` transforms a block of rows, `commit(n)` says how many of them were
-learned: the others are rolled back, by what was noted when the block was opened, and never by a copy of a whole sample.
+Each row is transformed with what was known at its time. `open` transforms a block of rows, `commit(n)` says how many of
+them were learned: the others are rolled back, by what was noted when the block was opened, and never by a copy of a
+whole sample.
 
-A feature that has shown two values only, such as a column of a one-hot encoding, is not divided by its deviation, which is
-small where one of them is rare: then the rare ones would dominate every distance. A change of it counts as `CHANGE`.
-`first` and `second` are the values that a feature has shown, equal if it is one, NaN if there are more than two; targets are
-all taken to have more.
+A feature that has shown two values only, such as a column of a one-hot encoding, is not divided by its deviation, which
+is small where one of them is rare: then the rare ones would dominate every distance. A change of it counts as `CHANGE`.
+`first` and `second` are the values that a feature has shown, equal if it is one, NaN if there are more than two;
+targets are all taken to have more.
 """
 import numpy as np
 from libc.math cimport INFINITY, NAN, asinh, cos, fabs, fmax, fmin, isfinite, isnan, log, sin, sqrt
@@ -123,12 +124,12 @@ cdef class Scaler:
 
     def advance(self, rows, bint wanted=True, const double[::1] weights=None, double farthest=INFINITY,
                 double[:, ::1] means=None, double[:, ::1] divisors=None):
-        """Take in rows in order, an array or sparse ones. Return them, if that is `wanted`, each scaled by what is known
-        including itself. O(n d), or O(non-zeros).
+        """Take in rows in order, an array or sparse ones. Return them, if that is `wanted`, each scaled by what is
+        known including itself. O(n d), or O(non-zeros).
 
         weights: what dense rows count for; 1 for each if it is None.
-        farthest: deviations from the mean beyond which a number counts for no more than that, unless there are few others.
-        means, divisors: for what was known before each dense row.
+        farthest: deviations from the mean beyond which a number counts for no more than that, unless there are few
+        others. means, divisors: for what was known before each dense row.
         """
         cdef Py_ssize_t i, j, d = self.n_features, n = rows.shape[0]
         cdef double weight = 1.0
@@ -192,7 +193,8 @@ cdef class Scaler:
         return isfinite(self.count)
 
     def is_tame(self, values):
-        """Whether no variance can overflow with these numbers, a C-contiguous array of the rows' precision. O(size + d)."""
+        """Whether no variance can overflow with these numbers, a C-contiguous array of the rows' precision. O(size +
+        d)."""
         return self.are_tame(array_data(values), values.size)
 
     cdef bint are_tame(self, const char* values, Py_ssize_t n) noexcept nogil:
@@ -227,7 +229,11 @@ cdef class Scaler:
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1:
         """Update with m rows from `first` on, and let the piece read them scaled. As `take_in`."""
         cdef Py_ssize_t d = self.n_features
-        cdef char* out = <char*> (<Rows> piece.source).value if self.sparse else piece.buffer(SCALED, m * d * sizeof(double))
+        cdef char* out
+        if self.sparse:
+            out = <char*> (<Rows> piece.source).value
+        else:
+            out = piece.buffer(SCALED, m * d * sizeof(double))
         if not self.sparse:
             piece.source_data = out
             if m == 1:                          # to release the interpreter would take longer
@@ -255,7 +261,8 @@ cdef class Scaler:
         self.count_before, self.few_before = self.count, self.few
 
     cdef void commit(self, Py_ssize_t n) noexcept nogil:
-        """The first n rows of the piece were learned, the others were not. O(1) if that is all of them, otherwise as `take_in`."""
+        """The first n rows of the piece were learned, the others were not. O(1) if that is all of them, otherwise as
+        `take_in`."""
         if n < self.opened:
             memcpy(self.mean, self.mean + 4 * self.n_features, 4 * self.n_features * sizeof(double))
             self.count, self.few = self.count_before, self.few_before
@@ -277,16 +284,19 @@ cdef class Scaler:
                 self.take_row(i, 1.0, INFINITY, out)
 
     cdef void take_row(self, Py_ssize_t i, double weight, double farthest, char* out) noexcept nogil:
-        """Take in dense row i of the piece, which counts for so much; it goes to its place in `out`, unless that is NULL. O(d)."""
+        """Take in dense row i of the piece, which counts for so much; it goes to its place in `out`, unless that is
+        NULL. O(d)."""
         cdef Py_ssize_t first = i * self.n_features
         if self.single:
-            take_dense[float](self, <const float*> self.rows + first, weight, farthest, NULL if out == NULL else <float*> out + first)
+            take_dense[float](self, <const float*> self.rows + first, weight, farthest,
+                              NULL if out == NULL else <float*> out + first)
         else:
             take_dense[double](self, <const double*> self.rows + first, weight, farthest,
                                NULL if out == NULL else <double*> out + first)
 
     cdef void take_sparse(self, Py_ssize_t n, double* out) noexcept nogil:
-        """Take in n sparse rows of the piece. Zero is among the values that every feature has shown. O(d + non-zeros)."""
+        """Take in n sparse rows of the piece. Zero is among the values that every feature has shown. O(d +
+        non-zeros)."""
         cdef Py_ssize_t i, j, k, d = self.n_features
         cdef const long long* start = self.sparse_rows.start
         cdef const int* index = self.sparse_rows.index
@@ -318,7 +328,8 @@ cdef class Scaler:
         if out == NULL:
             return
         if self.sparse:
-            self.scale_values(self.sparse_rows, self.sparse_rows.start[self.first], self.sparse_rows.start[self.first + m],
+            self.scale_values(self.sparse_rows, self.sparse_rows.start[self.first],
+                              self.sparse_rows.start[self.first + m],
                               <double*> out)
         else:
             self.scale_dense(self.rows, m, self.mean + 8 * self.n_features, out)
@@ -337,7 +348,8 @@ cdef class Scaler:
             out[k] = rows.value[k] / self.divisor_of(rows.index[k])
 
     cdef double change_of(self, Py_ssize_t j) noexcept nogil:
-        """What lies between the only two values of a column; NaN for others, 0 as long as one has not come again. O(1)."""
+        """What lies between the only two values of a column; NaN for others, 0 as long as one has not come again.
+        O(1)."""
         return self.second_value[j] - self.first_value[j] if knows_values(self.count, self.memory) else 0.0
 
     cdef double divisor_of(self, Py_ssize_t j) noexcept nogil:
@@ -352,7 +364,8 @@ cdef class Scaler:
         found = {"count": self.count, "mean": None if self.sparse else mean.tolist(), "square": square.tolist()}
         if self.few_values:                     # whether a column has shown at most two values, and these; 0 for others
             found["few"] = (shown[0] == shown[0]).tolist()
-            found.update({name: np.where(row == row, row, 0.0).tolist() for name, row in zip(("first", "second"), shown)})
+            found.update({name: np.where(row == row, row, 0.0).tolist() for name,
+                          row in zip(("first", "second"), shown)})
         return found
 
     def restore(self, state):
@@ -455,7 +468,7 @@ cdef void scale_rows(Scaler scaler, const real* x, Py_ssize_t m, double* divisor
             out[i * d + j] = <real> ((x[i * d + j] - scaler.mean[j]) / divisors[j])
 
 
-# ---- Missing values, and time on circles ------------------------------------------------------------------------------
+# ---- Missing values, and time on circles -----------------------------------------------------------------------------
 
 
 def fill(double[:, ::1] X, double[::1] mean, double[::1] count, double[:, ::1] shown, const double[::1] memory,
@@ -464,8 +477,9 @@ def fill(double[:, ::1] X, double[::1] mean, double[::1] count, double[:, ::1] s
 
     A feature that has shown two values at most has the nearer one, so that it goes on to have two.
 
-    mean, count: of the values so far, with weights memory^age, where memory is that of each feature; they move if it `learns`.
-    shown: two rows, the values that a feature has shown: equal if it is one, NaN if they are more; infinite before the first.
+    mean, count: of the values so far, with weights memory^age, where memory is that of each feature; they move if it
+    `learns`. shown: two rows, the values that a feature has shown: equal if it is one, NaN if they are more; infinite
+    before the first.
     """
     cdef Py_ssize_t i, j
     cdef double x
@@ -509,7 +523,7 @@ def circle(const long long[::1] elapsed, double period, double[:, :] out):
             out[i, 1] = cos(angle)
 
 
-# ---- Ranks ------------------------------------------------------------------------------------------------------------
+# ---- Ranks -----------------------------------------------------------------------------------------------------------
 
 
 cdef double normal_score(double p) noexcept nogil:
@@ -517,15 +531,20 @@ cdef double normal_score(double p) noexcept nogil:
     cdef double q, r
     if p < 0.02425 or p > 0.97575:
         q = sqrt(-2.0 * log(p if p < 0.5 else 1.0 - p))
-        r = (((((-7.784894002430293e-03 * q - 3.223964580411365e-01) * q - 2.400758277161838e+00) * q - 2.549732539343734e+00) * q
+        r = (((((-7.784894002430293e-03 * q - 3.223964580411365e-01) * q - 2.400758277161838e+00) * q
+                - 2.549732539343734e+00) * q
               + 4.374664141464968e+00) * q + 2.938163982698783e+00) / (
-            (((7.784695709041462e-03 * q + 3.224671290700398e-01) * q + 2.445134137142996e+00) * q + 3.754408661907416e+00) * q + 1.0)
+            (((7.784695709041462e-03 * q + 3.224671290700398e-01) * q + 2.445134137142996e+00) * q
+                + 3.754408661907416e+00) * q
+            + 1.0)
         return r if p < 0.5 else -r
     q = p - 0.5
     r = q * q
-    return (((((-3.969683028665376e+01 * r + 2.209460984245205e+02) * r - 2.759285104469687e+02) * r + 1.383577518672690e+02) * r
+    return (((((-3.969683028665376e+01 * r + 2.209460984245205e+02) * r - 2.759285104469687e+02) * r
+                + 1.383577518672690e+02) * r
              - 3.066479806614716e+01) * r + 2.506628277459239e+00) * q / (
-        ((((-5.447609879822406e+01 * r + 1.615858368580409e+02) * r - 1.556989798598866e+02) * r + 6.680131188771972e+01) * r
+        ((((-5.447609879822406e+01 * r + 1.615858368580409e+02) * r - 1.556989798598866e+02) * r
+            + 6.680131188771972e+01) * r
          - 1.328068155288572e+01) * r + 1.0)
 
 
@@ -544,7 +563,8 @@ def normal_scores(ranks):
 
 
 cdef inline Py_ssize_t below(const double* ordered, Py_ssize_t n, double value, bint with_equal) noexcept nogil:
-    """How many are smaller, or also as large. Each step halves what is left, without a branch, which nobody could foresee."""
+    """How many are smaller, or also as large. Each step halves what is left, without a branch, which nobody could
+    foresee."""
     cdef Py_ssize_t low = 0, half
     while n > 0:
         half = (n + 1) // 2
@@ -560,9 +580,9 @@ cdef Py_ssize_t quantile_place(Py_ssize_t n, double level) noexcept nogil:
 cdef class Ranks:
     """Running ranks: where a value stands among a uniform sample of those before it.
 
-    Ranks are the same in any units, and no burst of odd values moves them much: a sample of all values has few of them. Each column
-    is kept in order, so a rank is a search, and a value that enters moves those between its place and that of the value it replaces.
-    Rows enter and leave the samples of all columns together.
+    Ranks are the same in any units, and no burst of odd values moves them much: a sample of all values has few of them.
+    Each column is kept in order, so a rank is a search, and a value that enters moves those between its place and that
+    of the value it replaces. Rows enter and leave the samples of all columns together.
 
     Parameters
     ----------
@@ -595,7 +615,8 @@ cdef class Ranks:
 
     cdef void restart(self, Py_ssize_t kept) noexcept nogil:
         """The same, where t is at most the size. O(columns kept size)."""
-        cdef Py_ssize_t first = <Py_ssize_t> max(0, self.t - kept), n = <Py_ssize_t> self.t - first, i, j, d = self.columns
+        cdef Py_ssize_t first = <Py_ssize_t> max(0,
+                                                 self.t - kept), n = <Py_ssize_t> self.t - first, i, j, d = self.columns
         memmove(self.rows_data, self.rows_data + first * d, n * d * sizeof(double))
         for i in range(n):
             for j in range(d):
@@ -629,7 +650,8 @@ cdef class Ranks:
         self.learn_row(values, ranks)
 
     cdef void commit(self, Py_ssize_t n) noexcept nogil:
-        """The first n rows of the block count, the others are rolled back, the last one first. O(rows rolled back x columns x size)."""
+        """The first n rows of the block count, the others are rolled back, the last one first. O(rows rolled back x
+        columns x size)."""
         cdef Py_ssize_t i, j, slot, kept, d = self.columns
         cdef double* row
         cdef double* before
@@ -650,7 +672,8 @@ cdef class Ranks:
     # ---- Rows ---------------------------------------------------------------------------------
 
     cdef void learn_row(self, const double* values, double* ranks) noexcept nogil:
-        """Mid-ranks of a row among those before it, unless `ranks` is NULL; then the row may enter the samples. O(columns size)."""
+        """Mid-ranks of a row among those before it, unless `ranks` is NULL; then the row may enter the samples.
+        O(columns size)."""
         cdef Py_ssize_t j, n = <Py_ssize_t> min(self.t, self.size)
         cdef Py_ssize_t slot = reservoir_slot(self.t, self.size, self.memory, self.seed)
         cdef double* row
@@ -670,9 +693,11 @@ cdef class Ranks:
             ranks[j] = mid_rank(self.ordered_data + j * self.size, n, values[j])
 
     def advance(self, values, quantiles=None, double level=0.0):
-        """Mid-ranks in (0, 1) of each row among those before it, shape (n, columns); update with the rows. All or nothing.
+        """Mid-ranks in (0, 1) of each row among those before it, shape (n, columns); update with the rows. All or
+        nothing.
 
-        `quantiles`, if given, gets the first column's at this level before each row; infinitely small before there are rows.
+        `quantiles`, if given, gets the first column's at this level before each row; infinitely small before there are
+        rows.
         """
         found = np.empty((len(values), self.columns))
         cdef const double[:, ::1] given = np.ascontiguousarray(values, dtype=float)
@@ -704,7 +729,8 @@ cdef class Ranks:
         return self.ordered_data[quantile_place(n, level)] if n else -INFINITY
 
     def quantile(self, double level):
-        """A value of the first column that a share `level` of the rows is below; infinitely small before there are rows."""
+        """A value of the first column that a share `level` of the rows is below; infinitely small before there are
+        rows."""
         return float(self.ordered[0, quantile_place(self.n, level)]) if self.n else -np.inf
 
     # ---- State --------------------------------------------------------------------------------
@@ -752,7 +778,7 @@ cdef void take_out(double* ordered, Py_ssize_t n, double value) noexcept nogil:
     memmove(ordered + place, ordered + place + 1, (n - place - 1) * sizeof(double))
 
 
-# ---- What rows of an ensemble go through before some of its members see them ---------------------------------------------
+# ---- What rows of an ensemble go through before some of its members see them -----------------------------------------
 
 SAMPLE = 1000           # rows among which ranks are taken
 LEAST = 0.05            # relevance, in units of the mean one: what does not matter today may matter tomorrow
@@ -761,9 +787,10 @@ LEAST = 0.05            # relevance, in units of the mean one: what does not mat
 cdef class Transform:
     """A transform of rows that learns as they come, and is as cheap for one row as its arithmetic.
 
-    `open` transforms a block, each row with what was known at its time, to `out`, and updates what is known; it may fail, and then
-    nothing has changed. The rows must stay where they are until `commit(n)` says that the first n of them count. `evaluate`
-    transforms rows as of now and changes nothing, so several threads may call it at a time, though not while a block is open.
+    `open` transforms a block, each row with what was known at its time, to `out`, and updates what is known; it may
+    fail, and then nothing has changed. The rows must stay where they are until `commit(n)` says that the first n of
+    them count. `evaluate` transforms rows as of now and changes nothing, so several threads may call it at a time,
+    though not while a block is open.
 
     A subclass has `transform_block`, `close_block` and `evaluate`.
 
@@ -973,7 +1000,8 @@ cdef class Relevance(StandardScores):
                 out[i * self.n_features + j] *= self.weights_data[j]
 
     def rescale(self, relevance):
-        """Weights by the relevance of features, their mean square 1. Returns the ratio to the old ones, None for no change."""
+        """Weights by the relevance of features, their mean square 1. Returns the ratio to the old ones, None for no
+        change."""
         weights = np.sqrt(np.maximum(relevance / relevance.mean(), LEAST))
         weights = weights * np.sqrt(len(weights) / (weights**2).sum())
         if np.array_equal(weights, self.weights):
@@ -995,7 +1023,7 @@ cdef class Relevance(StandardScores):
         self.weights[:] = weights
 
 
-# ---- Rows that are too large ------------------------------------------------------------------------------------------
+# ---- Rows that are too large -----------------------------------------------------------------------------------------
 
 
 def too_large(scaler, rows):

@@ -4,18 +4,14 @@ The members are chosen in `algorithms`; here is what happens around them.
 """
 import numpy as np
 
-from onlinekernels._core.combiners import Calibration, PriorCorrection
-from onlinekernels._core.smoother import LocalRows
-from onlinekernels._core.transforms import Ranks
+from onlinekernels._core.combiners import Calibration, PriorCorrection, TargetFences
+from onlinekernels._core.smoothing import LocalRows
 from onlinekernels.model.ensemble import Ensemble, spacing
 from onlinekernels.model.interrupts import uninterrupted
 
 __all__ = ["Classifying", "Predicting", "tilted"]
 
 EARLY = (32, 64, 128, 256)  # rows after which there is a first look at what is known
-FENCE = 3.0  # times the distance of the quartiles, beyond which targets are told to members as at the fence
-LASTING = 3  # targets in a row beyond a fence, from which on they are told as they are: a level that lasts is no outlier
-SAMPLE = 1000  # targets that quartiles are taken of
 NEIGHBOURS, ERRORS = 10, 500  # how near errors count for the local deviation, and how many are kept
 FIRST, LARGE = 10, 6.0  # rows whose errors say nothing yet, and what an error counts for at most, in units of the usual one
 
@@ -107,10 +103,8 @@ class Predicting(Front):
     def __init__(self, members, targets, stack, views, n_features, lags=0):
         super().__init__(members, "numbers", targets, stack, views, positive=True)
         self.lags, self.latest = lags, np.zeros((0, targets))  # the last values of a series, at most `lags`
-        self.samples = Ranks(targets, SAMPLE)
-        self.fences = np.array([np.full(targets, -np.inf), np.full(targets, np.inf)])
+        self.fences = TargetFences(targets)
         self.leasts = []  # before each row of the latest call, piece by piece
-        self.beyond = np.zeros(targets)  # how many of the latest targets in a row were beyond a fence; those below count down
         self.nearby = None
         if "near" in views:
             self.nearby = LocalRows("numbers", n_features, targets, 0.5, False, ERRORS, neighbour=NEIGHBOURS)
@@ -120,22 +114,10 @@ class Predicting(Front):
         return super().learn(X, y, weights, outputs)
 
     def _lesson(self, y):
-        return self._told(y)[0]
-
-    def _told(self, y):
-        """(what members are told of the targets, `beyond` after them)."""
-        sides = np.subtract(y > self.fences[1], y < self.fences[0], dtype=float)
-        if not sides.any():
-            return y, np.zeros(len(self.beyond))
-        row = np.arange(len(y))[:, None]
-        turns = sides != np.vstack([np.sign(self.beyond), sides[:-1]])
-        begin = np.maximum.accumulate(np.where(turns, row, -1.0 - np.abs(self.beyond)), axis=0)
-        begin = np.where(begin < 0.0, -np.abs(self.beyond), begin)
-        beyond = sides * (row - begin + 1.0)
-        return np.where(np.abs(beyond) >= LASTING, y, np.clip(y, *self.fences)), beyond[-1]
+        return self.fences.clipped(y)
 
     def _after(self, y):
-        after = {**super()._after(y), "beyond": self._told(y)[1]}
+        after = super()._after(y)
         return {**after, "latest": np.concatenate([self.latest, y])[-self.lags :]} if self.lags else after
 
     def _seen(self, X, y):
@@ -149,14 +131,10 @@ class Predicting(Front):
 
     def _look(self):
         super()._look()
-        if self.samples.n:
-            quartiles = [self.samples.ordered[:, int(level * self.samples.n)] for level in (0.25, 0.75)]
-            room = FENCE * (quartiles[1] - quartiles[0])
-            # Of targets that are mostly one number nothing is known
-            self.fences = np.where(room > 0.0, [quartiles[0] - room, quartiles[1] + room], [[-np.inf], [np.inf]])
+        self.fences.set()
 
     def _finished(self, rows, y, combined, deviations, joined, counts):
-        self.samples.advance(y)
+        self.fences.learn(y)
         if self.nearby is not None:
             local, unused = np.zeros(y.shape), np.zeros(y.shape)
             ratio = np.minimum(np.abs(y - combined) / deviations, LARGE)
@@ -184,24 +162,14 @@ class Predicting(Front):
         return scores, deviations
 
     def state(self):
-        found = {**super().state(), "samples": self.samples.state(), "beyond": self.beyond}
-        finite = np.isfinite(self.fences).all()
-        found["fences"] = self.fences if finite else np.where(np.isfinite(self.fences), self.fences, np.sign(self.fences) * 1e300)
+        found = {**super().state(), "fences": self.fences.state()}
         if self.lags:
             found["latest"] = self.latest
         return found if self.nearby is None else {**found, "nearby": self.nearby.state()}
 
     def restore(self, state):
         super().restore(state)
-        self.samples.restore(state["samples"])
-        fences = np.array(state["fences"], dtype=float)
-        if fences.shape != self.fences.shape or not (fences[0] <= fences[1]).all():
-            raise ValueError("the fences of the targets make no sense")
-        self.fences = np.where(np.abs(fences) >= 1e300, np.sign(fences) * np.inf, fences)
-        beyond = np.array(state["beyond"], dtype=float)
-        if beyond.shape != self.beyond.shape or not (np.abs(beyond) <= self.t).all() or (beyond != np.floor(beyond)).any():
-            raise ValueError("the number of targets beyond a fence makes no sense")
-        self.beyond = beyond
+        self.fences.restore(state["fences"])
         if self.lags:
             latest = np.array(state["latest"], dtype=float)
             if latest.shape != (min(self.t, self.lags), self.targets) or not np.isfinite(latest).all():
