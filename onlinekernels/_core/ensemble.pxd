@@ -1,8 +1,9 @@
 """Ensembles: members that learn for themselves, and a combiner that learns whom to trust."""
 cimport cython
 from onlinekernels._core.backend cimport Backend
-from onlinekernels._core.combiners cimport AveragedRanks, Calibration, Combiner, IntervalTracker, PriorCorrection
-from onlinekernels._core.transforms cimport Transform
+from onlinekernels._core.combiners cimport AveragedRanks, Calibration, Combiner, IntervalTracker, PriorCorrection, TargetFences
+from onlinekernels._core.smoother cimport LocalRows
+from onlinekernels._core.transforms cimport Relevance, Transform
 
 cdef enum Scale:
     # What the scores of a backend mean
@@ -70,6 +71,16 @@ cdef class Member:
                       double* deviations, Py_ssize_t spread) except -1
 
 
+@cython.final
+cdef class Centre(Backend):
+    cdef readonly Py_ssize_t n_features
+    cdef object examples                # of the call
+    cdef const double* data
+    cdef const double* rows             # of the block
+
+    cdef double score(self, const double* x) noexcept nogil
+
+
 cdef class Ensemble(Backend):
     cdef readonly list members
     cdef Member first_member            # which knows the next one, and so on
@@ -78,6 +89,15 @@ cdef class Ensemble(Backend):
     cdef readonly Combiner combiner
     cdef readonly Calibration calibration       # of probabilities, or None
     cdef readonly PriorCorrection correction    # of decisions about rare classes, or None
+    cdef readonly TargetFences fences   # within which members are told targets, or None
+    cdef readonly LocalRows nearby      # what errors were nearby, or None,
+    cdef Transform near                 # on rows behind this one
+    cdef readonly object relevance      # name of the member that says how relevant features are, or None
+    cdef readonly Py_ssize_t lags       # values of a series that rows have behind their features,
+    cdef readonly object latest         # and the last ones of them, (lags, targets)
+    cdef double* latest_data
+    cdef bint looks_early               # whether there is something to look at in the first rows,
+    cdef public long long looked        # and t at the latest look
     cdef readonly Py_ssize_t n_features # of rows as the members' transforms see them; 0 where they are sparse
     cdef public long long t             # rows learned
     cdef readonly object losses         # mistakes or squared errors of each member, and of all together
@@ -102,6 +122,9 @@ cdef class Ensemble(Backend):
     cdef double* deviations             # (rows, groups)
     cdef double* innovations_of_rows    # (rows, groups)
     cdef double* leasts                 # (rows, groups): least target before each row
+    cdef double* told                   # (rows, targets): targets as members are told them
+    cdef double* local                  # (rows, targets): errors nearby,
+    cdef double* ratios                 # and errors, in units of the usual one
     cdef double* counts                 # weights of the rows in the combination
     cdef Py_ssize_t* joined_before      # labels before each row
     cdef unsigned char* enabled         # members that take part
@@ -114,6 +137,9 @@ cdef class Ensemble(Backend):
     cdef void combine(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef int answer(self, Py_ssize_t n, Py_ssize_t outputs, const double* table, const double* spreads, double* answers,
                     double* deviations, object examples) except -1
+    cdef int follow_relevance(self) except -1
+    cdef void follow_errors(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
+    cdef void remember(self, Py_ssize_t n) noexcept nogil
     cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined, double* deviations) noexcept nogil
     cdef void finish(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef void count_losses(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil

@@ -9,7 +9,8 @@ import warnings
 
 import numpy as np
 from libc.math cimport exp, fabs, fmax, fmin
-from libc.string cimport memcpy, memset
+cimport cython
+from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.points cimport Rows
 
@@ -19,6 +20,9 @@ cdef enum:
     ENTRIES = 256       # of a history; then every second one goes, and entries are twice as far apart
 
 cdef double LARGEST = 1e120     # answer of a member: squares of larger ones would leave the combiner without numbers
+cdef double LARGE = 6.0         # what an error counts for at most, in units of the usual one
+cdef long long FIRST = 10              # rows whose errors say nothing yet
+EARLY = (32, 64, 128, 256)      # rows after which there is a first look at what is known
 YOUNG = (500, 2000)     # rows after which the scores of detectors so far are forgotten: of few rows they are too low, and would stay
 SCALES = {"numbers": NUMBERS, "density": DENSITY, "margin": MARGIN, "log odds": LOG_ODDS, "labels": LABELS, "logits": LOGITS}
 
@@ -313,6 +317,56 @@ def in_words(error):
     return f"{type(error).__name__}: {error}"
 
 
+cdef double mixed(double local) noexcept nogil:
+    """Factor of a deviation by what errors nearby were, in units of the usual one; nothing is said before there are rows."""
+    return 0.2 + 0.8 * local if local > 0.0 else 1.0
+
+
+cdef class Centre(Backend):
+    """How far a row is from the middle, all features together: minus the sum of their sizes. It learns nothing."""
+
+    def __init__(self, Py_ssize_t n_features):
+        Backend.__init__(self, "novelty", 1)
+        self.n_features = n_features
+
+    cdef int attach(self, examples) except -1:
+        self.examples, self.data = examples, <const double*> array_data(examples)
+        return 0
+
+    cdef int detach(self) except -1:
+        self.examples, self.data = None, NULL
+        return 0
+
+    cdef Py_ssize_t room(self) except -1:
+        return BLOCK
+
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
+        self.rows = self.data + first * self.n_features
+        return 0
+
+    cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
+        scores[0] = self.score(self.rows + i * self.n_features)
+        return True
+
+    cdef bint train(self, Py_ssize_t i) noexcept nogil:
+        return True
+
+    cdef double score(self, const double* x) noexcept nogil:
+        cdef Py_ssize_t j
+        cdef double total = 0.0
+        for j in range(self.n_features):
+            total += fabs(x[j])
+        return -total
+
+    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
+                      Py_ssize_t spread) except -1:
+        cdef Py_ssize_t i
+        cdef const double* rows = <const double*> array_data(examples)
+        for i in range(n):
+            scores[i * stride] = self.score(rows + i * self.n_features)
+        return 0
+
+
 cdef class Ensemble(Backend):
     """Members, what their rows go through first, and a combiner.
 
@@ -326,19 +380,36 @@ cdef class Ensemble(Backend):
     n_features : int
     transforms : dict of str to Transform
     calibration : Calibration or None
+        Of probabilities.
     correction : PriorCorrection or None
+        Of decisions about rare classes.
     intervals : IntervalTracker or None
+    fences : TargetFences or None
+        Within which members are told targets.
+    nearby : LocalRows or None
+        What errors were nearby, on the rows of the transform "near"; deviations follow it.
+    relevance : str or None
+        The self-tuned member that says how relevant features are for the transform "relevance".
+    lags : int
+        Targets are a time series, and rows have so many of its values behind their own features. Before its beginning a
+        series is taken to have been at its first value.
     """
 
     def __init__(self, members, Combiner combiner, str task, Py_ssize_t targets, Py_ssize_t n_features, *, transforms=None,
-                 Calibration calibration=None, PriorCorrection correction=None, IntervalTracker intervals=None):
+                 Calibration calibration=None, PriorCorrection correction=None, IntervalTracker intervals=None,
+                 TargetFences fences=None, LocalRows nearby=None, relevance=None, Py_ssize_t lags=0):
         Backend.__init__(self, task, targets)
         self.members, self.combiner = list(members), combiner
         self.transforms = {} if transforms is None else transforms
         self.calibration, self.correction, self.intervals = calibration, correction, intervals
+        self.fences, self.nearby, self.relevance = fences, nearby, relevance
+        if nearby is not None:
+            self.near = self.transforms["near"]
+        self.lags, self.latest = lags, np.zeros((lags, targets))
+        self.latest_data = <double*> array_data(self.latest)
         self.n_features = n_features
         self.stride, self.history, self.n_jobs = SPACING, [], 1
-        self.knows_no_losses = task == "novelty"
+        self.knows_no_losses, self.looks_early = task == "novelty", fences is not None or relevance is not None
         self.link()
         losses = np.zeros(len(self.members) + 1)
         self.loss_sums, self.losses = <double*> array_data(losses), losses
@@ -378,7 +449,7 @@ cdef class Ensemble(Backend):
 
     cdef Py_ssize_t room(self) except -1:
         cdef Member member
-        cdef Py_ssize_t rows = min(BLOCK, self.stride - self.t % self.stride)
+        cdef Py_ssize_t rows = min(BLOCK, SPACING - self.t % SPACING)
         for member in self.members:
             if not member.disabled and not member.frozen:
                 rows = min(rows, member.backend.room())
@@ -386,6 +457,10 @@ cdef class Ensemble(Backend):
             for age in YOUNG:
                 if age > self.t:
                     rows = min(rows, age - self.t)
+        elif self.looks_early:
+            for stop in EARLY:
+                if stop > self.t:
+                    rows = min(rows, stop - self.t)
         return rows
 
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t outputs) except -1:
@@ -394,7 +469,7 @@ cdef class Ensemble(Backend):
         if self.room_rows >= n and self.room_outputs >= outputs:
             return 0
         n, outputs = max(n, self.room_rows), max(outputs, self.room_outputs)
-        room = np.zeros(n * (m * (outputs + g) + 3 * outputs + 3 * g + 2) + m + 1)
+        room = np.zeros(n * (m * (outputs + g) + 4 * outputs + 5 * g + 2) + m + 1)
         self.table = <double*> array_data(room)
         self.member_deviations = self.table + n * m * outputs
         self.combined = self.member_deviations + n * m * g
@@ -403,7 +478,10 @@ cdef class Ensemble(Backend):
         self.deviations = self.factors + n * outputs
         self.innovations_of_rows = self.deviations + n * g
         self.leasts = self.innovations_of_rows + n * g
-        self.counts = self.leasts + n * g
+        self.told = self.leasts + n * g
+        self.local = self.told + n * outputs
+        self.ratios = self.local + n * g
+        self.counts = self.ratios + n * g
         self.joined_before = <Py_ssize_t*> (self.counts + n)
         self.enabled = <unsigned char*> (self.joined_before + n)
         self.memory_of_block, self.room_rows, self.room_outputs = room, n, outputs
@@ -418,13 +496,18 @@ cdef class Ensemble(Backend):
         self.reserve(n, self.outputs)
         self.y, self.weights, self.rows = y, weights, n
         member = None
+        if self.fences is not None:
+            self.fences.clip(y, n, self.told)
         try:
             for transform in self.transforms.values():
                 transform.open(self.data + first * self.n_features, n)
             for member in self.members:
                 if not member.disabled:
-                    member.open(self.examples, first, n, y, weights, self.targets, self.outputs)
+                    member.open(self.examples, first, n, self.told if self.fences is not None else y, weights, self.targets,
+                                self.outputs)
             member = None
+            if self.nearby is not None:
+                self.nearby.open(self.near.out, n, self.targets)
             self.combiner.open(n, self.outputs)
             if self.correction is not None:
                 self.correction.open(n, self.outputs)
@@ -450,13 +533,39 @@ cdef class Ensemble(Backend):
         return False
 
     cdef int prepare(self) except -1:
-        """What is due between two blocks: an entry of the history. All or nothing, as often as you like."""
-        if self.t and self.t % self.stride == 0 and (not self.history or self.history[len(self.history) - 1][0] < self.t):
+        """What is due between two blocks: an entry of the history, and a look at what is known. As often as you like."""
+        if self.t == 0:
+            return 0
+        if self.t % self.stride == 0 and (not self.history or self.history[len(self.history) - 1][0] < self.t):
             history = [*self.history, (int(self.t), self.combiner.weights(), self.losses.copy())]
             stride = self.stride
             if len(history) > ENTRIES:
                 stride, history = 2 * stride, history[1::2]
             self.stride, self.history = stride, history
+        if self.looked < self.t and (self.t in EARLY or self.t % SPACING == 0 and (self.t < 4096 or self.t % 2048 == 0)):
+            if self.fences is not None:
+                self.fences.set()
+            if self.relevance is not None:
+                self.follow_relevance()
+            self.looked = self.t
+        return 0
+
+    cdef int follow_relevance(self) except -1:
+        """Weigh features by what the self-tuned member knows, and so the rows that others keep. All or nothing."""
+        cdef Member member, source = self.named()[self.relevance]
+        cdef Relevance transform = self.transforms["relevance"]
+        cdef double[::1] weights
+        if source.disabled:
+            return 0
+        found = transform.weights_for(source.backend.relevance())
+        if np.array_equal(found, transform.weights):
+            return 0
+        ratio, weights = found / transform.weights, found
+        kept = [(member.backend.rows, member.backend.rows.rescaled(ratio)) for member in self.members
+                if member.transform is transform and not member.disabled]
+        transform.set_weights(&weights[0])      # nothing can fail any more
+        for rows, rescaled in kept:
+            (<LocalRows> rows).take_rescaled(rescaled)
         return 0
 
     # ---- A block ------------------------------------------------------------------------------
@@ -506,6 +615,8 @@ cdef class Ensemble(Backend):
         cdef Py_ssize_t i, c, o = self.outputs, n = end - begin
         cdef double* combined = self.combined + begin * o
         cdef double* answers = self.answers + begin * o
+        if self.nearby is not None:
+            self.follow_errors(begin, end)
         if self.intervals is not None:
             self.intervals.run(n, combined, self.y + begin * o, self.deviations + begin * o, self.innovations_of_rows + begin * o,
                                self.leasts + begin * o)
@@ -521,6 +632,17 @@ cdef class Ensemble(Backend):
         for i in range(n):
             for c in range(o):
                 answers[i * o + c] = 2.0 * answers[i * o + c] - 1.0 if c < self.joined_before[begin + i] else -1.0
+
+    cdef void follow_errors(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+        """Deviations by what errors nearby were, in units of the usual one."""
+        cdef Py_ssize_t i, j, k, T = self.targets
+        for i in range(begin, end):
+            self.nearby.test_row(i, self.local + i * T, self.ratios + i * T)
+            for j in range(T):
+                k = i * T + j
+                self.ratios[k] = fmin(fabs(self.y[k] - self.combined[k]) / self.deviations[k], LARGE)
+                self.deviations[k] *= mixed(self.local[k])
+            self.nearby.train_row(i, self.ratios + i * T, 0.0 if self.t + i < FIRST else 1.0, self.local + i * T)
 
     cdef void count_losses(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         """Mistakes, or squared errors, of each member and of all together."""
@@ -556,7 +678,13 @@ cdef class Ensemble(Backend):
             member.commit(n)
         for transform in self.transforms.values():
             transform.commit(n)
+        if self.nearby is not None:
+            self.nearby.commit(n)
         if n:
+            if self.fences is not None:
+                self.fences.commit(self.y, n)
+            if self.lags:
+                self.remember(n)
             self.t += n
             if self.task == "classes":
                 self.joined = max(self.joined_before[n - 1], <Py_ssize_t> self.y[n - 1] + 1)
@@ -565,6 +693,41 @@ cdef class Ensemble(Backend):
         self.rows = 0
 
     # ---- For Python ---------------------------------------------------------------------------
+
+    cdef void remember(self, Py_ssize_t n) noexcept nogil:
+        """The last values of a series, after the block."""
+        cdef Py_ssize_t i, T = self.targets
+        for i in range(self.lags if self.t == 0 else 0):
+            memcpy(self.latest_data + i * T, self.y, T * sizeof(double))
+        for i in range(n):
+            memmove(self.latest_data, self.latest_data + T, (self.lags - 1) * T * sizeof(double))
+            memcpy(self.latest_data + (self.lags - 1) * T, self.y + i * T, T * sizeof(double))
+
+    def with_lags(self, examples, y):
+        """Rows with the values of the series before each behind their own features; y are the values of these rows."""
+        whole = np.concatenate([self.latest if self.t else np.repeat(y[:1], self.lags, axis=0), y])
+        rows = np.arange(len(examples))[:, None] + np.arange(self.lags)
+        return np.ascontiguousarray(np.hstack([examples, whole[rows].reshape(len(examples), -1)]))
+
+    def learn(self, examples, y, weights=None, Py_ssize_t labels=0):
+        if self.lags:
+            examples = self.with_lags(examples, y)
+        return Backend.learn(self, examples, y, weights, labels)
+
+    def scores(self, examples):
+        """The same as of now; of a series, each row follows the one before, with what was predicted for it as its value."""
+        if not self.lags:
+            return Backend.scores(self, examples)
+        latest, found = self.latest, []
+        for i in range(len(examples)):
+            found.append(Backend.scores(self, self.ahead(examples[i:i + 1], latest)))
+            latest = np.concatenate([latest, found[i][0]])[1:]
+        return tuple(np.concatenate(parts) for parts in zip(*found))
+
+    def ahead(self, examples, latest=None):
+        """The first rows that follow a series, by default its `latest` values, as members see them."""
+        past = self.latest if latest is None else latest
+        return np.ascontiguousarray(np.hstack([examples, np.repeat(past.reshape(1, -1), len(examples), axis=0)]))
 
     cdef void run_block(self, Py_ssize_t n, const double* y, double* scores, Py_ssize_t stride, double* deviations,
                         double* innovations) noexcept nogil:
@@ -652,11 +815,21 @@ cdef class Ensemble(Backend):
                     double* deviations, object examples) except -1:
         """Answers and deviations for what members answer, as of now."""
         cdef Py_ssize_t i, m = len(self.members)
+        cdef double* rows
+        cdef double* local
         flags = self.enabled_members().astype(np.uint8)
         if not flags.any():
             self.answer_nothing(n, outputs, answers, deviations)
             return 0
         self.combiner.evaluate(n, outputs, table, self.joined, <const unsigned char*> array_data(flags), answers, deviations)
+        if self.nearby is not None:
+            near = np.empty(n * (self.n_features + 2 * self.targets))
+            rows = <double*> array_data(near)
+            self.near.evaluate(<const double*> array_data(examples), n, rows)
+            local = rows + n * self.n_features
+            self.nearby.evaluate(rows, n, self.targets, local, local + n * self.targets)
+            for i in range(n * self.targets):
+                deviations[i] *= mixed(local[i])
         if self.calibration is None:
             return 0
         likely = np.empty(n * outputs)

@@ -5,10 +5,8 @@
 over rows that are kept in slots. Weights are taken in logarithms, relative to the nearest row's, so that an example far from
 all rows still has nearest neighbours.
 
-A block of rows is learned in three steps. `open` may fail: it gets all memory, and all distances at once, and changes nothing
-that counts. `run` is compiled and cannot fail: each row is told the average of those before it, then its slot says what it
-says; distances to rows that enter within the block are patched from the block's own, so chunks are
-exact. In the end all of that is undone, so that nothing has changed. `commit` learns the first so many rows for good.
+`open` gets all memory for a block, and all distances at once; distances to rows that enter within the block are patched from
+the block's own, so chunks are exact.
 """
 import numpy as np
 cimport cython
@@ -431,11 +429,15 @@ cdef class LocalRows:
 
     # ---- For Python ---------------------------------------------------------------------------
 
-    def rescale(self, ratio):
-        """Multiply the features of all rows that are kept. All or nothing."""
+    def rescaled(self, ratio):
+        """What `take_rescaled` wants to multiply the features of all rows that are kept."""
         points, origin = self.points * ratio, None if self.origin is None else self.origin * ratio
-        squares = squares_of(points)
         columns = None if self.columns is None else np.ascontiguousarray(points.T)
+        return points, origin, squares_of(points), columns
+
+    def take_rescaled(self, tuple rescaled):
+        """Go on with rescaled rows. O(1)."""
+        points, origin, squares, columns = rescaled
         if origin is not None:
             self.start_at(origin, self.usual)
         self.keep(points, squares, self.values, self.weights, columns)

@@ -105,3 +105,4 @@ cdef class Relevance(StandardScores):
     cdef double* weights_data
 
     cdef void weigh(self, Py_ssize_t n, double* out) noexcept nogil
+    cdef void set_weights(self, const double* weights) noexcept nogil

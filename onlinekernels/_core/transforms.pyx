@@ -999,11 +999,18 @@ cdef class Relevance(StandardScores):
             for j in range(self.n_features):
                 out[i * self.n_features + j] *= self.weights_data[j]
 
+    def weights_for(self, relevance):
+        """Weights by the relevance of features, their mean square 1."""
+        weights = np.sqrt(np.maximum(relevance / np.mean(relevance), LEAST))
+        return weights * np.sqrt(len(weights) / np.sum(weights**2))
+
+    cdef void set_weights(self, const double* weights) noexcept nogil:
+        """Go on with these. O(n_features)."""
+        memcpy(self.weights_data, weights, self.n_features * sizeof(double))
+
     def rescale(self, relevance):
-        """Weights by the relevance of features, their mean square 1. Returns the ratio to the old ones, None for no
-        change."""
-        weights = np.sqrt(np.maximum(relevance / relevance.mean(), LEAST))
-        weights = weights * np.sqrt(len(weights) / (weights**2).sum())
+        """Weights by the relevance of features. Returns the ratio to the old ones, None for no change."""
+        weights = self.weights_for(relevance)
         if np.array_equal(weights, self.weights):
             return None
         ratio = weights / self.weights
