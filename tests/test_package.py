@@ -29,9 +29,10 @@ LAYERS = [
     ["files", "streams", "bounds", "evaluate", "river"],
     ["bank", "decomposition"],
     ["parallel"],
-    ["cli"],
     ["annotations"],
-    ["__init__", "__main__"],
+    ["__init__"],
+    ["cli"],
+    ["__main__"],
 ]
 
 

@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 import warnings
-from contextlib import contextmanager
 
 import numpy as np
 

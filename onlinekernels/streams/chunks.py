@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from onlinekernels.validation import check_length, is_sparse, to_csr
 
 if TYPE_CHECKING:
-    from onlinekernels.annotations import Any, Iterator
+    from onlinekernels.annotations import Any
 
 __all__ = ["chunks"]
 
 
-def chunks(X: Any, y: Any = None, size: int = 1000) -> Iterator[Any]:
+def chunks(X: Any, y: Any = None, size: int = 1000) -> Any:
     """Yield the rows of a table a chunk at a time: pairs (X, y), or X alone where there are no labels.
 
     Parameters
