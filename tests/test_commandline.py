@@ -135,7 +135,7 @@ def test_what_stands_for_components(capsys):
         assert len(names_of(kind)) > 3 and names_of(kind).keys().isdisjoint({kind, "silk"})
     for kind, text, message in (
         ("kernel", "gausian", "kernel must be one of .*gaussian.* Got 'gausian' instead. .Is gaussian meant?"),
-        ("kernel", "gaussian:wide", "Gaussian takes width, the others are for --set. Got 'gaussian:wide'"),
+        ("kernel", "gaussian:wide", "Gaussian takes width, and --set sets the others. Got 'gaussian:wide'"),
         ("kernel", "linear:2", "Linear takes no parameter"),
         ("loss", "hinges", "Is hinge meant?"),
         ("step", "fast", "step must be one of"),

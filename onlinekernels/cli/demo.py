@@ -1,7 +1,7 @@
 """The tour: what ``python -m onlinekernels`` does without a command.
 
-Three small real streams, each learned by the model that needs no tuning, beside a linear model and a constant.  Everything is
-predicted before it is learned.
+Three small real streams, each learned by the model that needs no tuning, beside a linear model and a constant.
+Everything is predicted before it is learned.
 """
 import sys
 import warnings
@@ -93,7 +93,8 @@ def _predict():
     means = np.concatenate([[0.0], np.cumsum(y[:-1]) / np.arange(1, len(y))])
     errors = {"ensemble": predictions - y, "linear": linear - y, "constant": means - y}
     covered = np.mean((low <= y) & (y <= high))
-    text = f"Sunspots of {len(y)} years, each from the {_LAGS} before it: mean squared error, of their variance\n" + _rows(
+    title = f"Sunspots of {len(y)} years, each from the {_LAGS} before it: mean squared error, of their variance\n"
+    text = title + _rows(
         {name: f"{np.mean(error[1:] ** 2) / y.var():.3f}" for name, error in errors.items()},
         {"ensemble": "OnlineKernelRegressor"},
     ) + f"\n  intervals for 90 % covered {covered:.0%}"
@@ -104,7 +105,8 @@ def _predict():
 def _alert():
     X, malignant, names = tumours()
     rng = np.random.default_rng(0)
-    rows = rng.permutation(np.concatenate([np.flatnonzero(~malignant), rng.choice(np.flatnonzero(malignant), _ODD, replace=False)]))
+    some = rng.choice(np.flatnonzero(malignant), _ODD, replace=False)
+    rows = rng.permutation(np.concatenate([np.flatnonzero(~malignant), some]))
     X, malignant = X[rows], malignant[rows]
     detector = OnlineKernelDetector(nu=_NU)
     alerts = {

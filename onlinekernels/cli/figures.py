@@ -37,7 +37,8 @@ class Figures:
         kept = kept or {}
         self.kind = kind
         self.rows = kept.get("rows", 0)
-        self.sums = {name: list(kept.get("sums", {}).get(name, (0.0, 0.0))) for name, _ in headline(kind)}  # of the model, of the constant
+        sums = kept.get("sums", {})
+        self.sums = {name: list(sums.get(name, (0.0, 0.0))) for name, _ in headline(kind)}  # of the model, of the constant
         self.counts = Counter(dict(map(tuple, kept.get("counts", ()))))  # of each class
         self.predicted = Counter(dict(map(tuple, kept.get("predicted", ()))))
         self.hits = Counter(dict(map(tuple, kept.get("hits", ()))))
@@ -94,8 +95,7 @@ class Figures:
     def lately(self, name):
         """Mean over the rows since the last report."""
         rows, sums = self.reported
-        with np.errstate(invalid="ignore"):
-            return float(np.float64(self.sums[name][0]) - sums[name]) / (self.rows - rows) if self.rows > rows else math.nan
+        return (self.sums[name][0] - sums[name]) / (self.rows - rows) if self.rows > rows else math.nan
 
     def of_two_classes(self):
         """{name: value} of what tells most about two classes: F1 of the rarer one, and the AUC of the latest rows."""

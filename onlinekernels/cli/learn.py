@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinekernels import OnlineKernelClassifier, RunningEncoder, load
+from onlinekernels import RunningEncoder, load
 from onlinekernels.cli.figures import Figures, Reports
 from onlinekernels.cli.options import (
     NO_TARGET,
@@ -89,25 +89,30 @@ def _add_model_options(model):
         # The words themselves are kept: a checkpoint compares them.
         model.add_argument(name, type=_checked(convert), metavar=metavar, help=text, **others)
 
-    add("--algorithm", lambda text: component("algorithm", text), "NAME",
-        "silk, norma, krls, passiveaggressive, ... (default: onlinekernelclassifier, -regressor or -detector, by what the target is; "
-        f"{DEFAULT_ALGORITHM} where an option describes a single learner: loss, kernel, budget, scale, ...)")
-    model.add_argument("--effort", choices=("low", "medium", "high"), help="how many members onlinekernelclassifier and its like have (default: medium)")
-    add("--loss", lambda text: component("loss", text), "NAME", "hinge, logistic, multiclasshinge, squared, nunovelty:0.01, ...")
-    add("--kernel", lambda text: component("kernel", text), "NAME", "gaussian:2.0, polynomial:2, linear, laplacian:0.5, ...")
-    add("--step", lambda text: component("step", text), "NUMBER", "or a name: inversesqrt:0.5, decaying:0.3, ...")
+    def add_component(kind, metavar, text):
+        add(f"--{kind}", lambda name: component(kind, name), metavar, text)
+
+    add_component("algorithm", "NAME", "silk, norma, krls, passiveaggressive, ... (default: onlinekernelclassifier, -regressor "
+                  f"or -detector, by what the target is; {DEFAULT_ALGORITHM} where an option describes a single learner)")
+    model.add_argument("--effort", choices=("low", "medium", "high"),
+                       help="how many members onlinekernelclassifier and its like have (default: medium)")
+    add_component("loss", "NAME", "hinge, logistic, multiclasshinge, squared, nunovelty:0.01, ...")
+    add_component("kernel", "NAME", "gaussian:2.0, polynomial:2, linear, laplacian:0.5, ...")
+    add_component("step", "NUMBER", "or a name: inversesqrt:0.5, decaying:0.3, ...")
     add("--regularization", float, "NUMBER", "how fast the past is forgotten")
-    add("--budget", lambda text: component("budget", text), "NUMBER", "of terms, or a name: window:200, smallest:50, none, ...")
+    add_component("budget", "NUMBER", "of terms, or a name: window:200, smallest:50, none, ...")
     model.add_argument("--offset", action=argparse.BooleanOptionalAction, default=None,
                        help="learn a constant as well; as a linear kernel does if neither is given")
     model.add_argument("--scale", action=argparse.BooleanOptionalAction, default=None,
-                       help="scale features as the stream shows them (default: where there are words, dates or empty fields)")
-    add("--set", _assignment, "NAME=VALUE", "any other parameter of the algorithm, such as meta_step=0.5; may be repeated", action="append")
+                       help="scale features as the stream shows them (default: if there are words, dates or empty fields)")
+    add("--set", _assignment, "NAME=VALUE", "any other parameter of the algorithm, such as penalty=0.5; may be repeated",
+        action="append")
     model.add_argument("--classes", metavar="A,B,...", help="all labels; two-class losses need them for words")
     add("--class-weight", _class_weights, "WEIGHTS", "balanced (as the stream shows them) or rain:2,snow:0.5")
     model.add_argument(
-        "--model", metavar="FILE", help="go on with this model instead of a new one; of its parameters --step, --regularization, "
-        "--class-weight and what --set says of them may change",
+        "--model", metavar="FILE",
+        help="go on with this model instead of a new one; of its parameters --step, --regularization, --class-weight and what "
+        "--set says of them may change",
     )
 
 
@@ -146,8 +151,10 @@ def _class_weights(text):
 
 
 def _add_run_options(run):
-    run.add_argument("--epochs", type=integer_from(1), default=1, metavar="N", help="passes over a file (default: 1); all count in the report")
-    run.add_argument("--report", type=integer_from(1), metavar="N", help="report every N rows, at the next end of a chunk")
+    run.add_argument("--epochs", type=integer_from(1), default=1, metavar="N",
+                     help="passes over a file (default: 1); all count in the report")
+    run.add_argument("--report", type=integer_from(1), metavar="N",
+                     help="report every N rows, at the next end of a chunk")
     run.add_argument("--save", metavar="FILE", help="where to write the model, at the end and at checkpoints")
     run.add_argument("--checkpoint", type=integer_from(1), metavar="N",
                      help="save every N rows, at the next end of a chunk, with the place in the stream")
@@ -296,7 +303,7 @@ class _Run:
 
     def __init__(self, arguments, interruption):
         self.arguments, self.interruption = arguments, interruption
-        self.classes = None if arguments.classes is None else labels_of([word.strip() for word in arguments.classes.split(",")])
+        self.classes = None if arguments.classes is None else labels_of(as_columns(arguments.classes))
         self.weights = None if arguments.class_weight is None else _class_weights(arguments.class_weight)
         self.options = {name: getattr(arguments, name) for name in DECISIVE}
         self.n_skipped, self.has_said_target = 0, False
@@ -331,7 +338,8 @@ class _Run:
         model = load(path)
         stream = stream_of(model)
         if stream is None:
-            raise ValueError(f"{path} cannot be resumed: it does not remember a stream. (--model {path} goes on with it.)")
+            hint = f"(--model {path} goes on with it.)"
+            raise ValueError(f"{path} cannot be resumed: it does not remember a stream. {hint}")
         for name, now in self.options.items():
             before = stream["options"].get(name)
             if now != before:
@@ -342,12 +350,12 @@ class _Run:
         self.files = stream["files"]
 
     def _choose(self, found):
-        """Let the default ensemble learn that was found for the target, and say so; None says that more has to be seen."""
+        """Let the ensemble learn that was found for the target, and say so; None says that more has to be seen."""
         if found is not None:
             self._begin(_new_model(self.arguments, found.algorithm))
             reason = found.reason.replace("the target", "the last column", 1) if self.has_said_target else found.reason
-            print(f"{type(self.model).__name__} learns {reason}. --target COLUMN (or none), --effort and --algorithm choose otherwise.",
-                  file=sys.stderr)
+            others = "--target COLUMN (or none), --effort and --algorithm choose otherwise."
+            print(f"{type(self.model).__name__} learns {reason}. {others}", file=sys.stderr)
 
     def _t(self):
         return getattr(self.model, "t_", 0)
@@ -404,7 +412,8 @@ class _Run:
                     yield from waiting
                     waiting = []
         except ChangedFile as error:
-            raise ValueError(f"{error} (Without --resume, --model {self.arguments.save} learns it from its first row.)") from error
+            hint = f"(Without --resume, --model {self.arguments.save} learns it from its first row.)"
+            raise ValueError(f"{error} {hint}") from error
         if any(chunk.lines for chunk in waiting):
             self._choose(choice(_targets_of(waiting), 0))
             yield from waiting
@@ -416,7 +425,7 @@ class _Run:
         y = weights = None
         if self.figures.kind != "outlier_detector":
             if chunk.y is None:
-                raise Refused(f"{table.name} has no labels; only detectors (--target none) and losses of novelty need none.")
+                raise Refused(f"{table.name} has no labels; only detectors (--target none) need none.")
             kind = kind_of_targets(self.model, chunk.y, self.classes)
             self._check_fractions(chunk, kind, table)
             chunk, y = table.with_targets(chunk, kind)
@@ -432,7 +441,8 @@ class _Run:
         given |= {} if weights is None else {"sample_weight": weights}
         begin = perf_counter()
         try:
-            scores, predictions = self.model.progressive(chunk.X, *([] if y is None else [y]), return_labels=True, **given)
+            examples = [chunk.X] if y is None else [chunk.X, y]
+            scores, predictions = self.model.progressive(*examples, return_labels=True, **given)
         except (FloatingPointError, ValueError) as error:
             raise with_line(error, table, chunk.lines) from error
         self.seconds += perf_counter() - begin
@@ -441,7 +451,7 @@ class _Run:
         return len(chunk.lines)
 
     def _settle(self, X, table):
-        """Let the first rows of a table of text say what a new model needs: an encoder, and units if there are not only numbers."""
+        """Let the first rows of a table of text say what a new model needs: an encoder, and scaling of what it makes."""
         if table.unit != "line" or dict(map(_assignment, self.arguments.set or [])).get("encode") is not None:
             return
         names = table.names if table.names is not None and len(set(table.names)) == len(table.names) else None
@@ -458,11 +468,14 @@ class _Run:
         numbers = [_number_or_none(text) for text in chunk.y]
         for line, number, text in zip(chunk.lines, numbers, chunk.y, strict=True):
             if None not in numbers and not math.isnan(number) and number != math.floor(number):
-                raise table.bad_row(line, None, f"the target {text} is a number, and {type(self.model).__name__} learns classes here. "
-                                                f"Use --algorithm {NUMBERS} or --loss squared for numbers.")
+                what = f"the target {text} is a number, and {type(self.model).__name__} learns classes here."
+                raise table.bad_row(line, None, f"{what} Use --algorithm {NUMBERS} or --loss squared for numbers.")
 
     def _weights(self, y):
-        """Weights n / (classes * rows of its class) of the rows, counted up to and including each; None if the model has its own."""
+        """Weights of rows that balance classes: n / (classes * rows of its class), counted up to and including each row.
+
+        None for given weights, which are a parameter of the model.
+        """
         if self.weights == "balanced":
             counts, weights = self.figures.counts.copy(), []
             for i, label in enumerate(y.tolist()):
@@ -497,8 +510,9 @@ class _Run:
         self.reports.end(self.arguments.save, self.n_skipped)
         for label in set(self.model.class_weight or ()) - set(getattr(self.model, "classes_", np.array([])).tolist()):
             print(f"--class-weight names {label!r}, which never came.", file=sys.stderr)
-        if self.figures.of_two_classes().get("f1") == 0 and isinstance(self.model, OnlineKernelClassifier) and self.model.threshold is None:
-            print("No row of the rarer class was found (F1 is 0): --set threshold=f1 finds some, with false alarms.", file=sys.stderr)
+        if self.figures.of_two_classes().get("f1") == 0 and getattr(self.model, "threshold", 0) is None:
+            hint = "--set threshold=f1 finds some, with false alarms."
+            print(f"No row of the rarer class was found (F1 is 0): {hint}", file=sys.stderr)
         return 0
 
     def _save_if_due(self):
@@ -507,7 +521,7 @@ class _Run:
             self._save()
 
     def _save(self):
-        """Write the model and its place in the stream so that a kill at any moment leaves the old file or the new one."""
+        """Write the model and its place in the stream; a kill at any moment leaves the old file or the new one."""
         stream = {"options": self.options, "figures": self.figures.to_dict(), "files": self.files}
         modelfile.save(self.model, self.arguments.save, notes={"format": FORMAT, "version": VERSION, **stream})
         self.saved = self.figures.rows

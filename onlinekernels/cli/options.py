@@ -208,16 +208,14 @@ def component(kind, text):
     cls = getattr(ok, known[key])
     if kind == "algorithm" and not colon:
         return cls
+    takes = "no number" if kind == "algorithm" else next(iter(inspect.signature(cls).parameters), "no parameter")
     try:
-        if not colon:
-            return cls()
-        if kind == "algorithm" or isinstance(value(number), str):
+        if colon and (kind == "algorithm" or isinstance(value(number), str)):
             raise TypeError
-        return cls(value(number))
+        return cls(value(number)) if colon else cls()
     except TypeError:
-        takes = next(iter(inspect.signature(cls).parameters), "no parameter") if kind != "algorithm" else "no number"
-        rest = "the others are for --set" if kind != "algorithm" else "parameters are for --set"
-        raise ValueError(f"{kind} must be name or name:number; {cls.__name__} takes {takes}, {rest}. Got {text!r} instead.") from None
+        what = f"{kind} must be name or name:number; {cls.__name__} takes {takes}, and --set sets the others."
+        raise ValueError(f"{what} Got {text!r} instead.") from None
 
 
 def names_of(kind):
@@ -226,7 +224,7 @@ def names_of(kind):
         return {name.lower(): name for name in ok.algorithms.__all__ if name != "Adatron"}
     base = {"kernel": Kernel, "loss": Loss, "step": Step, "budget": Budget}[kind]
     classes = ((name, getattr(ok, name)) for name in ok.__all__)
-    return {name.lower(): name for name, cls in classes if isinstance(cls, type) and issubclass(cls, base) and cls is not base}
+    return {name.lower(): name for name, cls in classes if base in getattr(cls, "__mro__", ())[1:]}
 
 
 def as_columns(text):
@@ -243,13 +241,14 @@ def as_columns(text):
 def add_data_options(parser):
     data = parser.add_argument_group("data")
     data.add_argument(
-        "data", nargs="+", help="a .csv or .tsv file (also .gz), an .npz file with arrays X and y, or - for standard input; or several"
+        "data", nargs="+",
+        help="a .csv or .tsv file (also .gz), an .npz file with arrays X and y, or - for standard input; or several in a row"
     )
     data.add_argument(
         "--target",
         metavar="COLUMN",
-        help="name or index of the column of labels or numbers (learn: the last, if none is named; \"none\" for no target). "
-        "Of numbers also several: A,B,...",
+        help="name or index of the column of labels or numbers (learn: the last, if none is named; \"none\" for no "
+        "target). Of numbers also several: A,B,...",
     )
     data.add_argument(
         "--features",
@@ -258,9 +257,11 @@ def add_data_options(parser):
         help="names or indices of the columns to use (default: all but the target)",
     )
     data.add_argument(
-        "--delimiter", type=converter(_delimiter), metavar="C", help="character between fields, or tab (default: a comma; in .tsv a tab)"
+        "--delimiter", type=converter(_delimiter), metavar="C",
+        help="character between fields, or tab (default: a comma; in .tsv a tab)"
     )
-    data.add_argument("--decimal", choices=(".", ","), default=".", help="what numbers have before their fraction (default: %(default)s)")
+    data.add_argument("--decimal", choices=(".", ","), default=".",
+                      help="what numbers have before their fraction (default: %(default)s)")
     header = data.add_mutually_exclusive_group()
     header.add_argument("--header", dest="header", action="store_true", default="auto",
                         help="the first line has names (default: if none of its fields is a number)")
@@ -287,13 +288,13 @@ def _delimiter(text):
 
 def opened(source, arguments, interruption, model, target):
     """The table in a source, with the columns that a model knows; `target` are the target's columns or None."""
-    names = getattr(model, "feature_names_in_", None)
+    names = list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
     kinds = None
     if hasattr(model, "encoder_"):
         kinds = [kind and ("number" if kind == "number" else "text") for kind in model.encoder_.kinds_.values()]
     elif getattr(model, "t_", 0):  # it learned arrays of numbers
         kinds = ["number"] * model.n_features_in_
-    return open_table(source, arguments, interruption, target=target, names=None if names is None else list(names), kinds=kinds)
+    return open_table(source, arguments, interruption, target=target, names=names, kinds=kinds)
 
 
 def kind_of_targets(model, texts, classes=None):

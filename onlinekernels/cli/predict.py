@@ -63,7 +63,7 @@ def add_predict(subcommands):
         "--interval",
         type=converter(_coverage),
         metavar="COVERAGE",
-        help="add both ends of an interval for the target that covers so large a part, such as 0.9; for models of numbers that know it",
+        help="add both ends of an interval for the target that covers so large a part, such as 0.9; for models of numbers",
     )
     parser.add_argument("--output", metavar="FILE", help="where to write (default: standard output)")
     parser.add_argument("--json", action="store_true", help="the closing count of mistakes as a line of JSON")
@@ -106,8 +106,8 @@ def _check(arguments, model):
         )
     if arguments.interval is not None and not hasattr(model, "predict_interval"):
         raise Refused(
-            "--interval needs a model of numbers that knows deviations (learn a target of numbers without --loss or --kernel, or with "
-            f"--algorithm krls --loss squared). {arguments.model} has {_described(model)}."
+            "--interval needs a model of numbers that knows deviations (learn a target of numbers without --loss or "
+            f"--kernel, or with --algorithm krls --loss squared). {arguments.model} has {_described(model)}."
         )
 
 
@@ -149,7 +149,8 @@ class _Predictions:
         self.has_scores = arguments.scores and hasattr(model, "decision_function")
         self.has_probabilities = (arguments.scores or arguments.probabilities) and hasattr(model, "predict_proba")
         self.has_deviations, self.coverage = arguments.std, arguments.interval
-        self.needs_headings = arguments.scores or arguments.probabilities or arguments.std or arguments.interval is not None
+        has_more = arguments.scores or arguments.probabilities or arguments.std
+        self.needs_headings = has_more or arguments.interval is not None
         self.waiting = []  # empty rows before the first one that tells the headings
 
     def add(self, chunk, answers):
@@ -160,7 +161,8 @@ class _Predictions:
             if self.needs_headings:
                 self.write([self._headings(answers, scores)])
                 self.needs_headings = False
-            parts = [answers, scores, self.model.predict_proba(chunk.X) if self.has_probabilities else None, *self._known(chunk.X, answers)]
+            probabilities = self.model.predict_proba(chunk.X) if self.has_probabilities else None
+            parts = [answers, scores, probabilities, *self._known(chunk.X, answers)]
             columns = [part.reshape(len(answers), -1).tolist() for part in parts if part is not None]
             rows.update(zip(chunk.lines, (sum(row, []) for row in zip(*columns, strict=True)), strict=True))
         self.waiting += [row for _, row in sorted(rows.items())]
@@ -216,7 +218,8 @@ class _Tally:
         self.count += len(y)
         if self.kind == "regressor":
             if answers.shape != y.shape:
-                raise Refused(f"--target must name as many columns as the model predicts numbers. Got {y[0].size} instead.")
+                expected = "as many columns as the model predicts numbers"
+                raise Refused(f"--target must name {expected}. Got {y[0].size} instead.")
             errors = np.reshape(answers - y, (len(y), -1))
             self.sums.update(error=np.abs(errors).mean(axis=1).sum(), squared_error=(errors**2).mean(axis=1).sum())
         elif self.kind == "outlier_detector":

@@ -28,9 +28,10 @@ def add_show(subcommands):
 
 
 def _show(arguments):
-    path = arguments.model if os.path.exists(arguments.model) else arguments.model + ".npz" * (not arguments.model.endswith(".npz"))
-    model = load(path)
-    facts = {"file": path, "bytes": os.path.getsize(path), "algorithm": type(model).__name__, "parameters": dict(_parameters(model))}
+    model, path = load(arguments.model), arguments.model
+    path = path if os.path.exists(path) else path + ".npz"  # as `load` has it
+    facts = {"file": path, "bytes": os.path.getsize(path), "algorithm": type(model).__name__}
+    facts["parameters"] = dict(_parameters(model))
     facts.update(_learned(model) if getattr(model, "t_", 0) else {"examples": 0})
     kind, stream = model._estimator_type, stream_of(model)
     if stream is not None:
@@ -55,7 +56,8 @@ def _learned(model):
     """What the model has learned, by name."""
     kind = model._estimator_type
     classes = model.classes_.tolist() if kind == "classifier" else []
-    yield "task", {"regressor": "numbers", "outlier_detector": "novelty"}.get(kind, "two classes" if len(classes) == 2 else "many classes")
+    of_classes = "two classes" if len(classes) == 2 else "many classes"
+    yield "task", {"regressor": "numbers", "outlier_detector": "novelty"}.get(kind, of_classes)
     if classes:
         yield "classes", classes
     yield "examples", model.t_
@@ -63,7 +65,8 @@ def _learned(model):
         yield "features", model.n_features_in_
     yield "terms", model.n_terms_
     if hasattr(model, "named_members_") and kind != "outlier_detector":
-        yield "members", {name: {"weight": model.weights_[name], "error": error} for name, error in model.errors_.items()}
+        errors = model.errors_.items()
+        yield "members", {name: {"weight": model.weights_[name], "error": error} for name, error in errors}
     if model.n_terms_ <= _MOST_TERMS_FOR_NORM and hasattr(model, "norm_"):
         yield "norm", model.norm_
     for name in ("step_", "noise_", "margin_", "width_", "offset_"):
@@ -79,7 +82,7 @@ def _read(model, kind, stream):
         yield "columns", list(model.feature_names_in_)
     if stream["files"]:
         files = stream["files"].values()
-        yield "read", [{"name": file["name"], "bytes": file["bytes"], "pass": file["epoch"] + 1, "rows": file["rows"]} for file in files]
+        yield "read", [{**{key: file[key] for key in ("name", "bytes", "rows")}, "pass": file["epoch"] + 1} for file in files]
     figures = Figures(kind, stream["figures"])
     if figures.rows:
         yield "while_learning", {key_of(words): figures.mean(name) for name, words in headline(kind)}

@@ -1,8 +1,8 @@
 """Tables as a command reads them: CSV and TSV files, compressed ones, pipes that are live, and .npz archives.
 
-A table gives chunks of rows.  Python's `csv` splits text into fields; here a column whose first value is a number becomes
-numbers, any other stays text, of which the model's encoder makes dates and categories.  Whatever is wrong with a row names
-its line and its column.
+A table gives chunks of rows.  Python's `csv` splits text into fields; here a column whose first value is a number
+becomes numbers, any other stays text, of which the model's encoder makes dates and categories.  Whatever is wrong with a
+row names its line and its column.
 """
 
 import codecs
@@ -13,6 +13,7 @@ import io
 import json
 import math
 import os
+import re
 import select
 import stat
 import sys
@@ -25,12 +26,15 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-__all__ = ["BadRow", "ChangedFile", "Chunk", "Refused", "as_number", "file_behind", "kind_of_labels", "labels_of", "open_table"]
+__all__ = [
+    *("BadRow", "ChangedFile", "Refused", "as_number", "file_behind", "kind_of_labels", "labels_of", "open_table"),
+]
 
 PAUSE = 0.1  # seconds that a row on a pipe waits for others at most
 LONGEST = 1 << 24  # characters of a line
 AT_A_TIME = 1 << 16  # bytes that are taken out of a pipe
 HOLES = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"}  # where a number is expected, as pandas has it
+DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 LEAVES = "(--features A,B,... leaves columns out, --on-error skip such rows.)"
 
@@ -68,8 +72,8 @@ def open_table(source, arguments, interruption, *, target, names=None, kinds=Non
     if extension.lower() == ".npz" and stem + extension == source:
         return _Arrays(source, arguments, interruption, target)
     if source != "-" and arguments.delimiter is None and extension.lower() not in DELIMITERS:
-        known = ".csv, .tsv, .tab (each also .gz) or .npz"
-        raise Refused(f"data must be a file that ends in {known}, or - for standard input (or give --delimiter). Got {source!r} instead.")
+        known = ".csv, .tsv, .tab (each also .gz) or .npz, or - for standard input (or give --delimiter)"
+        raise Refused(f"data must be a file that ends in {known}. Got {source!r} instead.")
     delimiter = arguments.delimiter or DELIMITERS.get(extension.lower(), ",")
     return _Text(source, arguments, interruption, target, delimiter, names, kinds)
 
@@ -108,7 +112,7 @@ class _Table:
         return BadRow(f"{where}: {problem}")
 
     def good_rows(self, chunk, problems):
-        """The chunk without the rows, by their places, that have a problem; raises the first unless such rows are skipped."""
+        """The chunk without the rows that have a problem, {index: error}; raises the first unless such rows are skipped."""
         if not problems:
             return chunk
         if self.arguments.on_error == "raise":
@@ -122,7 +126,7 @@ class _Table:
         )
 
     def with_targets(self, chunk, kind):
-        """(the chunk without the rows whose target is bad, the targets as an array), each a "number", an "integer" or a "word"."""
+        """(the chunk without rows whose target is bad, the targets as an array of "number", "integer" or "word")."""
         if chunk.y is None:
             return chunk, None
         values, problems = [], {}
@@ -130,7 +134,8 @@ class _Table:
             try:
                 values.append(_target(text, kind, self.arguments.decimal))
             except ValueError as error:
-                problems[i] = self.bad_row(chunk.lines[i], self._target_name(), f"{error} (--on-error skip leaves such rows out.)")
+                what = f"{error} (--on-error skip leaves such rows out.)"
+                problems[i] = self.bad_row(chunk.lines[i], self._target_name(), what)
         chunk = self.good_rows(chunk, problems)
         try:
             return chunk, np.array(values, dtype={"number": float, "integer": np.int64, "word": str}[kind])
@@ -221,21 +226,20 @@ class _Text(_Table):
         self._all = fields if is_header else None
         if is_header:
             self.header = _digest(fields)
-        targets = self.target or []
-        self.targets = [self._index(column, "--target") for column in targets]
+        self.targets = [self._index(column, "--target") for column in self.target or []]
         self.columns = self._features()
         self.names = None if self._all is None else [self._all[i] for i in self.columns]
-        if len(set(self.targets)) < len(self.targets):
-            raise ValueError(f"--target must name different columns. Got {','.join(map(str, targets))} instead.")
-        if set(self.targets) & set(self.columns):
-            raise ValueError(f"--target must not be one of the columns of --features. Got {','.join(map(str, targets))} instead.")
-        if not self.columns:
-            raise ValueError(f"{self.name} has no column besides the target; expected at least one feature.{self._hint()}")
-        if self.kinds is None:
-            self.kinds = [None] * len(self.columns)
-        elif len(self.kinds) != len(self.columns):
-            counts = f"has {len(self.columns)} columns to predict from, and the model learned {len(self.kinds)}"
-            raise ValueError(f"{self.name} {counts}. (--target names a column to leave out, --features those to use.){self._hint()}")
+        counts = f"{len(self.columns)} columns to predict from, and the model learned {len(self.kinds or ())}"
+        for is_wrong, problem in (
+            (len({*self.targets}) < len(self.targets), f"--target must name different columns. Got {self.target} instead."),
+            ({*self.targets} & {*self.columns}, f"--target must not be one of the columns of --features. Got {self.target} instead."),
+            (not self.columns, f"{self.name} has no column besides the target; expected at least one feature."),
+            (self.kinds is not None and len(self.kinds) != len(self.columns),
+             f"{self.name} has {counts}. (--target names a column to leave out, --features those to use.)"),
+        ):
+            if is_wrong:
+                raise ValueError(problem + self._hint())
+        self.kinds = self.kinds or [None] * len(self.columns)
         return is_header
 
     def _features(self):
@@ -248,8 +252,8 @@ class _Text(_Table):
         for name in self.expected:
             if name not in self._all:
                 raise ValueError(
-                    f"{self.name} has no column {name!r}; expected columns {_listed(self.expected)}. Got {_listed(self._all)} instead. "
-                    f"(--features A,B,... says which columns to use in their place.){self._hint()}"
+                    f"{self.name} has no column {name!r}; expected columns {_listed(self.expected)}. Got {_listed(self._all)} "
+                    f"instead. (--features A,B,... says which columns to use in their place.){self._hint()}"
                 )
         return [self._index(name, "--features") for name in self.expected]
 
@@ -265,7 +269,8 @@ class _Text(_Table):
         if self._all is None:
             choices += " of a column, as there is no header,"
         else:
-            choices = f"{choices}, as several columns have that name," if count else f"a column, one of {_listed(self._all)}, or {choices},"
+            several, one = f"{choices}, as several columns have that name,", f"a column, one of {_listed(self._all)}, or {choices},"
+            choices = several if count else one
         raise ValueError(f"{option} must be {choices} of {self.name}. Got {column!r} instead.{self._hint()}")
 
     def _hint(self):
@@ -300,9 +305,8 @@ class _Text(_Table):
             X = np.empty((len(records), len(values)), dtype=object)
             for j, column in enumerate(values):
                 X[:, j] = column
-        y = None
-        if self.targets:
-            y = [*columns[self.targets[0]]] if len(self.targets) == 1 else [*zip(*(columns[i] for i in self.targets), strict=True)]
+        y = [columns[i] for i in self.targets]
+        y = [*zip(*y, strict=True)] if len(y) > 1 else [*y[0]] if y else None
         return self.good_rows(Chunk(X, y, lines, [], rows, _digest(records[-1][1])), problems)
 
     def _values(self, j, texts, lines, problems):
@@ -331,7 +335,8 @@ class _Text(_Table):
         if not _is_utf8("".join(texts)):
             for i, text in enumerate(texts):
                 if not _is_utf8(text):
-                    problems.setdefault(i, self.bad_row(lines[i], column, f"expected text in UTF-8. Got {text!a} instead."))
+                    what = f"expected text in UTF-8. Got {text!a} instead."
+                    problems.setdefault(i, self.bad_row(lines[i], column, what))
         return [text.strip() or None for text in texts]
 
     def _is_number(self, text):
@@ -366,7 +371,8 @@ class _Arrays(_Table):
             problems = {}
             for i in np.flatnonzero(~np.isfinite(piece).all(axis=1)).tolist():
                 column = int(np.flatnonzero(~np.isfinite(piece[i]))[0])
-                problems[i] = self.bad_row(lines[i], column, f"expected a finite number. Got {piece[i, column]} instead. {LEAVES}")
+                what = f"expected a finite number. Got {piece[i, column]} instead. {LEAVES}"
+                problems[i] = self.bad_row(lines[i], column, what)
             rows += len(piece)
             yield self.good_rows(Chunk(piece, labels, lines, [], rows, _digest_of_row(X, y, rows - 1)), problems)
 
@@ -379,7 +385,8 @@ class _Arrays(_Table):
             with np.load(self.source, allow_pickle=False) as archive:
                 for option, key in (("--features", self.key_of_X), ("--target", self.key_of_y)):
                     if key is not None and key not in archive.files:
-                        raise KeyError(f"{option} must be an array in {self.name}, one of {_listed(archive.files)}. Got {key!r} instead.")
+                        choices = f"an array in {self.name}, one of {_listed(archive.files)}"
+                        raise KeyError(f"{option} must be {choices}. Got {key!r} instead.")
                 has_y = self.key_of_y is not None or "y" in archive.files and self.arguments.target is None
                 X, y = archive[self.key_of_X], archive[self.key_of_y or "y"] if has_y else None
         except KeyError as error:
@@ -411,7 +418,7 @@ def as_number(text, decimal="."):
     try:
         value = float("?" if "_" in plain else plain)
     except ValueError:
-        hint = " (Is --decimal , meant?)" if decimal == "." and text.count(",") == 1 and _is_float(text.replace(",", ".")) else ""
+        hint = " (Is --decimal , meant?)" if decimal == "." and DECIMAL_COMMA.fullmatch(plain) else ""
         raise ValueError(f"expected a number. Got {shown(text)} instead.{hint}") from None
     if not math.isfinite(value):
         raise ValueError(f"expected a finite number. Got {shown(text)} instead.")
@@ -450,7 +457,8 @@ def _target(text, kind, decimal="."):
         return text.strip()
     whole = _whole(text)
     if whole is None:
-        raise ValueError(f"expected a whole number, like other labels (--classes A,B,... says that there are words). Got {shown(text)} instead.")
+        hint = "(--classes A,B,... says that there are words)"
+        raise ValueError(f"expected a whole number, like other labels {hint}. Got {shown(text)} instead.")
     return whole
 
 
@@ -472,13 +480,6 @@ def _is_utf8(text):
     try:
         return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:
-        return False
-
-
-def _is_float(text):
-    try:
-        return bool(float(text)) or True
-    except ValueError:
         return False
 
 
@@ -528,7 +529,8 @@ def _open_lines(source, interruption):
         except (AttributeError, OSError, ValueError):
             descriptor = None
         is_live = descriptor is not None and os.name != "nt"  # Windows cannot wait for a pipe
-        yield _LiveLines(descriptor, "standard input", interruption) if is_live else _FileLines(sys.stdin, "standard input", interruption)
+        kind, file = (_LiveLines, descriptor) if is_live else (_FileLines, sys.stdin)
+        yield kind(file, "standard input", interruption)
         return
     is_pipe = stat.S_ISFIFO(os.stat(source).st_mode) and os.name != "nt" and not source.endswith(".gz")
     interruption.is_opening = is_pipe  # which waits for its writer
@@ -568,15 +570,17 @@ class _Lines:
 
     def _check_length(self, length):
         if length >= LONGEST:
-            raise ValueError(f"{self.name}, line {self.count + 1}: expected a line of less than {LONGEST} characters. It does not end.")
+            what = f"expected a line of less than {LONGEST} characters. It does not end."
+            raise ValueError(f"{self.name}, line {self.count + 1}: {what}")
 
     def _check_encoding(self, line):
         if line.startswith("\x1f\udc8b"):
-            raise ValueError(f"{self.name} is compressed, without a name that ends in .gz. Unpack it: gzip -dc old.gz > new.csv")
+            hint = "Unpack it: gzip -dc old.gz > new.csv"
+            raise ValueError(f"{self.name} is compressed, without a name that ends in .gz. {hint}")
         if line.startswith(("\udcff\udcfe", "\udcfe\udcff")) or line.count("\0") > len(line) / 4:
             raise ValueError(
-                f"{self.name} is not UTF-8 text: it looks like UTF-16, as spreadsheets write it. Save it as \"CSV UTF-8\", or "
-                "convert it: iconv -f UTF-16 -t UTF-8 old.csv > new.csv"
+                f"{self.name} is not UTF-8 text: it looks like UTF-16, as spreadsheets write it. Save it as \"CSV UTF-8\", "
+                "or convert it: iconv -f UTF-16 -t UTF-8 old.csv > new.csv"
             )
 
 
