@@ -76,7 +76,7 @@ def test_columns_by_name_and_index(tmp_path):
     for options, target, message in (
         (["--header"], ["b"], "--target must be an index from -4 to 3, as several columns have that name"),
         (["--header"], ["7"], "--target must be a column, one of 'a', 'b', '1', 'b', or an index from -4 to 3"),
-        (["--header", "--features", "a"], ["a"], "--target must not be one of the columns of --features"),
+        (["--header", "--features", "a"], ["a"], "--target must not be one of --features"),
         (["--header"], ["a", "0"], "--target must name different columns"),
         (["--no-header"], ["a"], "an index from -4 to 3 of a column, as there is no header"),
         (["--header", "--delimiter", ";"], ["-1"], "has no column besides the target; .* .Is --delimiter ',' meant?."),

@@ -38,7 +38,7 @@ class Figures:
         self.kind = kind
         self.rows = kept.get("rows", 0)
         sums = kept.get("sums", {})
-        self.sums = {name: list(sums.get(name, (0.0, 0.0))) for name, _ in headline(kind)}  # of the model, of the constant
+        self.sums = {name: [*sums.get(name, (0.0, 0.0))] for name, _ in headline(kind)}  # of the model, of the constant
         self.counts = Counter(dict(map(tuple, kept.get("counts", ()))))  # of each class
         self.predicted = Counter(dict(map(tuple, kept.get("predicted", ()))))
         self.hits = Counter(dict(map(tuple, kept.get("hits", ()))))

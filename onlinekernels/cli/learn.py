@@ -92,8 +92,9 @@ def _add_model_options(model):
     def add_component(kind, metavar, text):
         add(f"--{kind}", lambda name: component(kind, name), metavar, text)
 
-    add_component("algorithm", "NAME", "silk, norma, krls, passiveaggressive, ... (default: onlinekernelclassifier, -regressor "
-                  f"or -detector, by what the target is; {DEFAULT_ALGORITHM} where an option describes a single learner)")
+    add_component("algorithm", "NAME",
+                  "silk, norma, krls, passiveaggressive, ... (default: onlinekernelclassifier, -regressor or -detector, by what "
+                  f"the target is; {DEFAULT_ALGORITHM} where an option describes a single learner)")
     model.add_argument("--effort", choices=("low", "medium", "high"),
                        help="how many members onlinekernelclassifier and its like have (default: medium)")
     add_component("loss", "NAME", "hinge, logistic, multiclasshinge, squared, nunovelty:0.01, ...")
@@ -104,15 +105,15 @@ def _add_model_options(model):
     model.add_argument("--offset", action=argparse.BooleanOptionalAction, default=None,
                        help="learn a constant as well; as a linear kernel does if neither is given")
     model.add_argument("--scale", action=argparse.BooleanOptionalAction, default=None,
-                       help="scale features as the stream shows them (default: if there are words, dates or empty fields)")
+                       help="scale features as the stream shows them (default: if there are words, dates or holes)")
     add("--set", _assignment, "NAME=VALUE", "any other parameter of the algorithm, such as penalty=0.5; may be repeated",
         action="append")
     model.add_argument("--classes", metavar="A,B,...", help="all labels; two-class losses need them for words")
     add("--class-weight", _class_weights, "WEIGHTS", "balanced (as the stream shows them) or rain:2,snow:0.5")
     model.add_argument(
         "--model", metavar="FILE",
-        help="go on with this model instead of a new one; of its parameters --step, --regularization, --class-weight and what "
-        "--set says of them may change",
+        help="go on with this model instead of a new one; of its parameters --step, --regularization, --class-weight and "
+        "what --set says of them may change",
     )
 
 
@@ -451,7 +452,7 @@ class _Run:
         return len(chunk.lines)
 
     def _settle(self, X, table):
-        """Let the first rows of a table of text say what a new model needs: an encoder, and scaling of what it makes."""
+        """Let the first rows of text say what a new model needs: an encoder, and scaling of what it makes."""
         if table.unit != "line" or dict(map(_assignment, self.arguments.set or [])).get("encode") is not None:
             return
         names = table.names if table.names is not None and len(set(table.names)) == len(table.names) else None
@@ -472,7 +473,7 @@ class _Run:
                 raise table.bad_row(line, None, f"{what} Use --algorithm {NUMBERS} or --loss squared for numbers.")
 
     def _weights(self, y):
-        """Weights of rows that balance classes: n / (classes * rows of its class), counted up to and including each row.
+        """Weights that balance classes: n / (classes * rows of its class), counted up to and including each row.
 
         None for given weights, which are a parameter of the model.
         """

@@ -5,6 +5,7 @@ import difflib
 import inspect
 import os
 import signal
+import stat
 import sys
 import threading
 import warnings
@@ -242,7 +243,7 @@ def add_data_options(parser):
     data = parser.add_argument_group("data")
     data.add_argument(
         "data", nargs="+",
-        help="a .csv or .tsv file (also .gz), an .npz file with arrays X and y, or - for standard input; or several in a row"
+        help="a .csv or .tsv file (also .gz), an .npz file with arrays X and y, or - for standard input; or several"
     )
     data.add_argument(
         "--target",
@@ -303,14 +304,14 @@ def kind_of_targets(model, texts, classes=None):
         return "number"
     known = getattr(model, "classes_", classes)
     if known is not None and len(known):
-        return "integer" if all(isinstance(label, int) for label in np.asarray(known).tolist()) else "word"
+        return "integer" if all(isinstance(label, (int, float)) for label in np.asarray(known).tolist()) else "word"
     return kind_of_labels(texts)
 
 
 def refuse_same_file(option, path, sources):
     """Refuse to write to a file that is read, whatever name, link or pipe leads to it, before anything is written."""
-    written = file_behind(path) if path not in (None, "-") else None
-    for source in sources if written is not None else ():
+    written = None if path is None else file_behind(path)
+    for source in sources if written is not None and stat.S_ISREG(written.st_mode) else ():
         read = file_behind(source)
         if read is not None and os.path.samestat(read, written):
             raise Refused(f"{option} must not be a file that is read, which would be lost. {path!r} is {source!r}.")

@@ -63,7 +63,7 @@ def add_predict(subcommands):
         "--interval",
         type=converter(_coverage),
         metavar="COVERAGE",
-        help="add both ends of an interval for the target that covers so large a part, such as 0.9; for models of numbers",
+        help="add both ends of an interval that covers so large a part of targets, such as 0.9; for models of numbers",
     )
     parser.add_argument("--output", metavar="FILE", help="where to write (default: standard output)")
     parser.add_argument("--json", action="store_true", help="the closing count of mistakes as a line of JSON")
@@ -94,30 +94,20 @@ def _predict(arguments):
 
 
 def _check(arguments, model):
-    if arguments.probabilities and not hasattr(model, "predict_proba"):
-        raise Refused(
-            "--probabilities needs a model whose loss has them (learn with --loss logistic, multiclasslogistic or "
-            f"multiclasssquared). {arguments.model} has {_described(model)}."
-        )
-    if arguments.std and not _knows_deviations(model):
-        raise Refused(
-            "--std needs a model that knows deviations (learn without --loss or --kernel, or with --algorithm krls). "
-            f"{arguments.model} has {_described(model)}."
-        )
-    if arguments.interval is not None and not hasattr(model, "predict_interval"):
-        raise Refused(
-            "--interval needs a model of numbers that knows deviations (learn a target of numbers without --loss or "
-            f"--kernel, or with --algorithm krls --loss squared). {arguments.model} has {_described(model)}."
-        )
-
-
-def _described(model):
-    loss = getattr(model, "loss", None)
-    return type(model).__name__ + (f" and {loss!r}" if loss is not None else "")
-
-
-def _knows_deviations(model):
-    return "return_std" in signature(model.predict).parameters and model._estimator_type != "outlier_detector"
+    knows_deviations = "return_std" in signature(model.predict).parameters and model._estimator_type != "outlier_detector"
+    for is_wanted, is_there, needs in (
+        (arguments.probabilities, hasattr(model, "predict_proba"),
+         "--probabilities needs a model whose loss has them (learn with --loss logistic, multiclasslogistic or "
+         "multiclasssquared)"),
+        (arguments.std, knows_deviations,
+         "--std needs a model that knows deviations (learn without --loss or --kernel, or with --algorithm krls)"),
+        (arguments.interval is not None, hasattr(model, "predict_interval"),
+         "--interval needs a model of numbers that knows deviations (learn a target of numbers without --loss or --kernel, "
+         "or with --algorithm krls --loss squared)"),
+    ):
+        if is_wanted and not is_there:
+            loss = "" if getattr(model, "loss", None) is None else f" and {model.loss!r}"
+            raise Refused(f"{needs}. {arguments.model} has {type(model).__name__}{loss}.")
 
 
 def _predict_file(arguments, source, model, interruption, predictions, tally):

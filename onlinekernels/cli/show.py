@@ -81,8 +81,10 @@ def _read(model, kind, stream):
     if hasattr(model, "feature_names_in_"):
         yield "columns", list(model.feature_names_in_)
     if stream["files"]:
-        files = stream["files"].values()
-        yield "read", [{**{key: file[key] for key in ("name", "bytes", "rows")}, "pass": file["epoch"] + 1} for file in files]
+        yield "read", [
+            {"name": file["name"], "bytes": file["bytes"], "pass": file["epoch"] + 1, "rows": file["rows"]}
+            for file in stream["files"].values()
+        ]
     figures = Figures(kind, stream["figures"])
     if figures.rows:
         yield "while_learning", {key_of(words): figures.mean(name) for name, words in headline(kind)}

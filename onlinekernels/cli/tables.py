@@ -1,8 +1,8 @@
 """Tables as a command reads them: CSV and TSV files, compressed ones, pipes that are live, and .npz archives.
 
 A table gives chunks of rows.  Python's `csv` splits text into fields; here a column whose first value is a number
-becomes numbers, any other stays text, of which the model's encoder makes dates and categories.  Whatever is wrong with a
-row names its line and its column.
+becomes numbers, any other stays text, of which the model's encoder makes dates and categories.  An error about a row
+names its line and its column.
 """
 
 import codecs
@@ -112,7 +112,7 @@ class _Table:
         return BadRow(f"{where}: {problem}")
 
     def good_rows(self, chunk, problems):
-        """The chunk without the rows that have a problem, {index: error}; raises the first unless such rows are skipped."""
+        """The chunk without the rows that have a problem, {index: error}; raises the first if none are skipped."""
         if not problems:
             return chunk
         if self.arguments.on_error == "raise":
@@ -231,8 +231,8 @@ class _Text(_Table):
         self.names = None if self._all is None else [self._all[i] for i in self.columns]
         counts = f"{len(self.columns)} columns to predict from, and the model learned {len(self.kinds or ())}"
         for is_wrong, problem in (
-            (len({*self.targets}) < len(self.targets), f"--target must name different columns. Got {self.target} instead."),
-            ({*self.targets} & {*self.columns}, f"--target must not be one of the columns of --features. Got {self.target} instead."),
+            (len({*self.targets}) < len(self.targets), f"--target must name different columns. Got {self.target}."),
+            ({*self.targets} & {*self.columns}, f"--target must not be one of --features. Got {self.target}."),
             (not self.columns, f"{self.name} has no column besides the target; expected at least one feature."),
             (self.kinds is not None and len(self.kinds) != len(self.columns),
              f"{self.name} has {counts}. (--target names a column to leave out, --features those to use.)"),
@@ -251,10 +251,9 @@ class _Text(_Table):
             return others
         for name in self.expected:
             if name not in self._all:
-                raise ValueError(
-                    f"{self.name} has no column {name!r}; expected columns {_listed(self.expected)}. Got {_listed(self._all)} "
-                    f"instead. (--features A,B,... says which columns to use in their place.){self._hint()}"
-                )
+                what = f"expected columns {_listed(self.expected)}. Got {_listed(self._all)} instead."
+                hint = "(--features A,B,... says which columns to use in their place.)"
+                raise ValueError(f"{self.name} has no column {name!r}; {what} {hint}{self._hint()}")
         return [self._index(name, "--features") for name in self.expected]
 
     def _index(self, column, option):
@@ -269,8 +268,8 @@ class _Text(_Table):
         if self._all is None:
             choices += " of a column, as there is no header,"
         else:
-            several, one = f"{choices}, as several columns have that name,", f"a column, one of {_listed(self._all)}, or {choices},"
-            choices = several if count else one
+            one = f"a column, one of {_listed(self._all)}, or {choices},"
+            choices = f"{choices}, as several columns have that name," if count else one
         raise ValueError(f"{option} must be {choices} of {self.name}. Got {column!r} instead.{self._hint()}")
 
     def _hint(self):
@@ -579,8 +578,8 @@ class _Lines:
             raise ValueError(f"{self.name} is compressed, without a name that ends in .gz. {hint}")
         if line.startswith(("\udcff\udcfe", "\udcfe\udcff")) or line.count("\0") > len(line) / 4:
             raise ValueError(
-                f"{self.name} is not UTF-8 text: it looks like UTF-16, as spreadsheets write it. Save it as \"CSV UTF-8\", "
-                "or convert it: iconv -f UTF-16 -t UTF-8 old.csv > new.csv"
+                f"{self.name} is not UTF-8 text: it looks like UTF-16, as spreadsheets write it. Save it as \"CSV UTF-8\","
+                " or convert it: iconv -f UTF-16 -t UTF-8 old.csv > new.csv"
             )
 
 
