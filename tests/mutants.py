@@ -310,10 +310,28 @@ FAULTS = [
         ("any(key != key for key in newcomers)", "False"),
         ("len(index) != n", "False"),
     ]),
-    ("streams/parsers.py", "readers", [
-        ("(np.diff(indices) > 0) | is_first[1:-1]", "np.full(len(indices) - 1, True)"),
-        ("last < place <= self.n_features", "last <= place <= self.n_features"),
-        ("text.partition(\"#\")[0].split()", "text.split()"),
+    ("cli/tables.py", "commandline_tables commandline_streams", [
+        ("== \".\" and np.isfinite(values).all()", "== \".\" and True"),
+        ("number, lines.is_between = reader.line_num + 1, True", "number, lines.is_between = reader.line_num + 1, False"),
+        ("(header, last) != (start[\"header\"], start[\"last\"])", "header != start[\"header\"]"),
+        ("\"_\" not in \"\".join(texts)", "True"),
+        ("self._check_length(self.length)", "pass"),
+        ("translate=True", "translate=False"),
+    ]),
+    ("cli/options.py", "commandline commandline_tables", [
+        ("os.path.samestat(read, written)", "source == path"),
+        ("known is not None and len(known)", "False"),
+    ]),
+    ("cli/learn.py", "commandline commandline_streams", [
+        ("self.model is None or self._t() != self.learned", "self.model is None"),
+        ("record[\"epoch\"] > epoch", "record[\"epoch\"] >= epoch"),
+        ("tempfile.TemporaryFile(dir=folder).close()", "pass"),
+        ("len(y) < enough", "False"),
+    ]),
+    ("cli/figures.py", "commandline", [
+        ("is_hit = prediction == label and not is_tie", "is_hit = prediction == label"),
+        ("len(self.counts) == 2 and len(classes) == 2", "len(classes) == 2"),
+        ("self.rows + np.arange(len(y))", "self.rows + 1 + np.arange(len(y))"),
     ]),
     ("bounds/norma.py", "bounds", [
         ("squared_path / decay + 2 * norm * path", "squared_path / decay + norm * path"),
@@ -411,10 +429,11 @@ FAULTS = [
     ("composite.py", "threads stacking selftuned frontdoor", [
         ("self._turn.alone", "__import__(\"contextlib\").nullcontext()"),
     ]),
-    ("atomic.py", "modelfile", [
+    ("atomic.py", "modelfile commandline", [
         ("os.fsync(file.fileno())", "pass"),
         ("os.replace(temporary, path)", "__import__(\"shutil\").copyfile(temporary, path)"),
         ("f\"{path}.{os.getpid()}.{threading.get_ident()}.tmp\"", "f\"{path}.tmp\""),
+        ("path = os.path.realpath(path)", "path = path"),
     ]),
 ]
 NUMBERED = [(number, *fault) for number, fault in enumerate(

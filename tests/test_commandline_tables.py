@@ -133,6 +133,7 @@ BAD = {
     "3,1": "expected 3 fields. Got 2 instead",
     "3,1,2,0": "expected 3 fields. Got 4 instead",
     "x,1,b": "column 'size': expected a number. Got 'x' instead",
+    "1_0,1,b": "column 'size': expected a number. Got '1_0' instead",
     "inf,1,b": "column 'size': expected a finite number. Got 'inf' instead",
     '"3"4,1,b': "expected quotes that match",
     "3,\udce4,b": "column 'name': expected text in UTF-8",
@@ -280,6 +281,16 @@ def test_a_value_that_is_too_large_is_blamed_on_its_line(tmp_path, options, caps
         assert main(["learn", str(tmp_path / "a.csv"), "--target", "c", *options]) == 1
         err = capsys.readouterr().err
         assert f"a.csv, line {row + 3}, " in err and "too large" in err and err.count("\n") == 1 + ("--effort" in options)
+
+
+def test_a_part_of_a_chunk_is_not_saved(tmp_path, capsys):
+    """It has no place in the stream."""
+    path = written(tmp_path, "1,2\n1e300,1e-3\n")
+    arguments = ["learn", str(path), "--target", "1", "--loss", "squared", "--algorithm", "norma", "--kernel", "polynomial:3"]
+    assert main([*arguments, "--save", str(tmp_path / "m")]) == 1
+    err = capsys.readouterr().err
+    assert "too large for the kernel" in err and err.count("\n") == 1
+    assert not (tmp_path / "m.npz").exists()
 
 
 def test_words_become_categories_and_dates_numbers(tmp_path):
