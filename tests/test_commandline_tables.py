@@ -285,8 +285,8 @@ def test_a_value_that_is_too_large_is_blamed_on_its_line(tmp_path, options, caps
 
 def test_a_part_of_a_chunk_is_not_saved(tmp_path, capsys):
     """It has no place in the stream."""
-    path = written(tmp_path, "1,2\n1e300,1e-3\n")
-    arguments = ["learn", str(path), "--target", "1", "--loss", "squared", "--algorithm", "norma", "--kernel", "polynomial:3"]
+    path = written(tmp_path, "1,2\n0.5,1\n2,1\n1e300,1e-3\n")
+    arguments = ["learn", str(path), "--target", "1", "--chunk", "2", "--loss", "squared", "--algorithm", "norma", "--kernel", "polynomial:3"]
     assert main([*arguments, "--save", str(tmp_path / "m")]) == 1
     err = capsys.readouterr().err
     assert "too large for the kernel" in err and err.count("\n") == 1
