@@ -1114,7 +1114,7 @@ cdef class Pairwise(Rule):
         """Whether it makes a pair that is worth a step, or there is nobody to make one with, and few wait for that."""
         cdef Pair pair = self.best_pair()
         if (pair.down if bound > 0.0 else pair.up) == NOBODY:
-            return self.terms.count < SEEDS
+            return self.dictionary.held < SEEDS
         if bound > 0.0:
             return gradient - self.gradient()[pair.down] > self.tolerance
         return self.gradient()[pair.up] - gradient > self.tolerance
@@ -1142,7 +1142,7 @@ cdef class Pairwise(Rule):
         cdef double gradient = 1.0 if admitted.bound > 0.0 else -1.0
         cdef Pair pair
         self.alpha()[slot] = 0.0
-        self.function.rows.newcomers_values(piece, slot, admitted.own, row + start)
+        self.dictionary.newcomers_values(piece, slot, admitted.own, row + start)
         for other in range(start, self.dictionary.stop):
             if not self.terms.holds(other):
                 row[other] = 0.0
@@ -1285,11 +1285,11 @@ cdef class Pairwise(Rule):
     def restore(self, state):
         self.numbers.array[0], self.numbers.array[1] = state["gradients"], state["bounds"]
         self.rows_gap = state["rows_gap"]
-        lower = np.tril(self.function.rows.values_between())     # of two, the younger has looked at the older
+        lower = np.tril(self.dictionary.values_between())     # of two, the younger has looked at the older
         self.kernel_values.array[:] = lower + np.tril(lower, -1).T
 
     def _check(self):
-        held = self.terms.mine.array[0] != 0
+        held = self.dictionary.taken.array[0] != 0
         bounds, share = self.numbers.array[1], self.terms.stored.array[0] * np.sign(self.numbers.array[1])
         assert (bounds[held] != 0).all() and (share[held] >= 0).all() and (share <= np.abs(bounds))[held].all()
         assert np.isfinite(self.numbers.array[0, held]).all()

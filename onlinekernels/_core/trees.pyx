@@ -1186,7 +1186,7 @@ cdef class BudgetedTrees(Terms):
         cdef Tree tree = self.forest.tree
         tree.reserve(newcomers)
         self.dictionary.reserve(newcomers)
-        leaves = self.n_features * (2 * (self.terms.count + newcomers) // LEAF + 2)
+        leaves = self.n_features * (2 * (self.dictionary.held + newcomers) // LEAF + 2)
         nodes = 3 * leaves // FAN + 8 * self.n_features
         tree.reserve_blocks(max(0, leaves - tree.leaves.used + tree.leaves.free),
                             max(0, nodes - tree.nodes.used + tree.nodes.free))
