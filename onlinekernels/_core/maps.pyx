@@ -31,25 +31,9 @@ cdef class FeatureMap:
         (number of features, whether rows are sparse, whether they are float32); otherwise they are float64.
     size : int
 
-    It knows nothing of weights. Who uses it calls `make_ready(piece)` once, says what the call is about
-    (piece.source, and for dense rows piece.source_data), and then for each piece of rows
-
-    `map_rows(piece, first, m, learning, out, stride)`
-        features of rows first, ..., first + m - 1 of the call's source into out[i * stride], ..., all `size` of them.
-        out must have room for m + 1 rows. They are doubles, from products in the precision of the rows. Features of
-        rows that are too large for the kernel are not finite. O(size d) a row, with inducing points O(size^2) more.
-
-    A map may choose its features by the examples that it meets. As long as it `grows()`, pieces that are learned must
-    have one row, and
-
-    `change(piece, first)`
-        just before row `first` is mapped to be learned: None, or a matrix B of shape (size, size) if the features change:
-        then phi becomes B phi, and weights w become B w. O(size^2), O(size^3) for B. That is prepared, and happens with
-    `carry_out_change()`
-        once the weights are ready for it, or there is no matrix; it cannot fail. O(1);
-    `admit(piece)`
-        the row that was mapped last is being learned. Features of all other examples stay as they are: a new feature is 0
-        for those learned before, and so is its weight. O(size^2).
+    It knows nothing of weights. Who uses it calls `make_ready(piece)` once, says what the call is about (piece.source, and
+    for dense rows piece.source_data), and then calls `map_rows` for each piece of rows. A map may choose its features by the
+    examples that it meets. As long as it `grows()`, pieces that are learned must have one row, and `change` comes before it.
 
     For Python there are `state`, `check_state` and `restore`; a map that has something to save implements them as
     `own_state`, `check_own` and `restore_own`, and has a name.
@@ -63,18 +47,29 @@ cdef class FeatureMap:
 
     cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
+        """Features of rows first, ..., first + m - 1 of the call's source into out[i * stride], ..., all `size` of them.
+
+        out must have room for m + 1 rows. They are doubles, from products in the precision of the rows. Features of
+        rows that are too large for the kernel are not finite. O(size d) a row, with inducing points O(size^2) more.
+        """
         raise NotImplementedError
 
     cdef bint grows(self) noexcept nogil:
+        """Whether examples still choose features. O(1)."""
         return False
 
     cdef change(self, Piece piece, Py_ssize_t first):
+        """Just before row `first` is mapped to be learned: None, or a matrix B of shape (size, size) if the features change:
+        then phi becomes B phi, and weights w become B w. O(size^2), O(size^3) for B."""
         return None
 
     cdef void carry_out_change(self) noexcept:
+        """That happens once the weights are ready for it, or there is no matrix; it cannot fail. O(1)."""
         pass
 
     cdef void admit(self, Piece piece) noexcept nogil:
+        """The row that was mapped last is being learned. Features of all other examples stay as they are: a new feature is 0
+        for those learned before, and so is its weight. O(size^2)."""
         pass
 
     cdef int make_ready(self, Piece piece) except -1:

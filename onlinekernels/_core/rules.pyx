@@ -41,34 +41,8 @@ cdef class Rule:
 
     A rule says which `forms` it serves, by the names of their classes. It decides first, which changes nothing: it writes to
     the example, e.move, and e.term where all labels move. What its own state will be goes to e.decision, where it has
-    `decision_size` bytes; when the move is carried out, `accept` makes the state follow. With n outputs, it implements
-
-    `move(now, e)`
-        the move in the direction of e.view, if it serves such a form: e.move.transform, alpha and offset. The scalar, its
-        pace and the norms stay as they are unless it says otherwise. O(1);
-    `move_all(now, outputs, y, k, e)`
-        a move with a coefficient for every label, if it serves such a form: e.term.alpha, and e.term.offset. What it may
-        find there is the derivative of the loss, e.derivative. O(n) and one product with the label kernel;
-
-    and may implement
-
-    `shrink(t, e)`
-        the factor that it will apply to f, if it `looks_ahead`, at the scores after that. O(1);
-    `look_back(now, e)`
-        before that, if it has a trace too: the example at f_t itself, along e.term.labels. O(1);
-    `decide_offsets(labels, offset, e)`
-        after the move, if it adapts offsets itself, or something that goes with each of them. O(n);
-    `accept(now, labels, offset, e)`
-        the move is carried out: let its own state follow, and offsets that it adapts itself. O(n);
-    `follow(w, e)`
-        the move has been carried out: w.piece.slot is where the example is now. O(1) for all but second-order rules and
-        those that move coefficients of other terms;
-    `state`, `check_state`, `restore`, `grow`
-        for a state of its own, between calls. Numbers per slot, or per pair of slots, are tables of the dictionary;
-    `stand_on(function)`
-        to know the function that it will move;
-    `take_loss(loss)`
-        to know a Python loss, if it `asks_loss` itself in `move`; e.failure says if that went wrong.
+    `decision_size` bytes; when the move is carried out, `accept` makes the state follow. With n outputs, it implements `move` or
+    `move_all`, as its forms ask. Numbers per slot, or per pair of slots, are tables of the dictionary.
 
     Parameters
     ----------
@@ -86,19 +60,22 @@ cdef class Rule:
     # ---- Decide -------------------------------------------------------------------------------
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        """For forms that ask for a move in one direction."""
+        """The move in the direction of e.view: e.move.transform, alpha and offset. The scalar, its pace and the norms stay as
+        they are unless it says otherwise. A rule that `asks_loss` asks a Python loss itself; e.failure says if that went
+        wrong. O(1)."""
         pass
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
-        """For forms that ask for a coefficient for every output."""
+        """A move with a coefficient for every label: e.term.alpha, and e.term.offset. What it may find there is the derivative
+        of the loss, e.derivative. O(n) and one product with the label kernel."""
         pass
 
     cdef void look_back(self, const Standing* now, Example e) noexcept nogil:
-        """The example as f_t sees it, before the rule is asked how much it will shrink f. O(1)."""
+        """The example at f_t itself, along e.term.labels, before `shrink`: for rules with a trace that look ahead. O(1)."""
         pass
 
     cdef double shrink(self, long long t, Example e) noexcept nogil:
-        """What the rule leaves of old coefficients at example t, if it looks at the scores after that. O(1)."""
+        """The factor that it will apply to f at example t, if it `looks_ahead`, at the scores after that. O(1)."""
         return 1.0
 
     cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil:
@@ -120,7 +97,8 @@ cdef class Rule:
         pass
 
     cdef void follow(self, Scratch w, Example e) noexcept nogil:
-        """The move has been carried out: w.piece.slot is where the example is now, -1 if it is nowhere. O(1)."""
+        """The move has been carried out: w.piece.slot is where the example is now, -1 if it is nowhere. O(1) for all but
+        second-order rules and those that move coefficients of other terms."""
         pass
 
     # ---- Tell ---------------------------------------------------------------------------------

@@ -25,44 +25,8 @@ cdef class Budget:
     """Makes room in a function: says which of its terms goes, and what becomes of that term's coefficient.
 
     One budget belongs to one function. Complexities count the n terms, and outputs as one. Sizes are in the frame's
-    coordinates, as `terms.size_of` gives them: all terms share the frame, and only a fold changes them. It must implement
-
-    `victim(terms, size)`
-        the slot of the term that goes if another one of this size comes: NOBODY if there is room, NEWCOMER if it is
-        the newcomer that does not come. O(1), or O(log n) with a heap;
-
-    and may implement
-
-    `make_room(terms, scratch, term, i, size, outcome)`
-        the same question, asked with the newcomer at hand: its term; k(x, x) in w.piece.own[i] and, if `looks_at_newcomers`,
-        its kernel values with all slots in use in w.piece.values. The answer is in the outcome, which says before that there is
-        room and nothing to hand over. On the way to it, numbers go to w.for_budget and nowhere else: `numbers` says how many
-        at most, and nothing of the budget changes;
-    `hand_over(terms, scratch, term, i, outcome)`
-        that is carried out: those that stay take over what they can of what goes, which is still there, and the newcomer's
-        term too may change. It says in outcome.residual how much is lost;
-    `expiring(terms, t)`
-        the slot of a term that f may not use after example t; asked again until it is NOBODY. O(1). It is asked after every
-        example, so that a budget can know what time it is;
-    `entered(terms, slot)`, `left(terms, slot)`
-        to follow which terms there are. O(1) for a queue, O(log n) for a heap, O(n) for numbers of pairs;
-    `changed(terms)`
-        all coefficients have been folded. O(n);
-    `begin(terms)`
-        before there are terms: make tables of the dictionary for what it keeps, which follow the slots. O(1);
-    `prepare(terms, capacity)`
-        there may soon be so many slots: get other memory that this needs, before anything moves. O(capacity^2) at most;
-    `arrange(terms)`
-        start anew: the terms have moved, and the order of their slots is that of their age. O(n);
-    `widen(terms, rows)`
-        there are about to be so many outputs: get memory for them, which may be too much for those there are. O(rows n);
-    `stand_on(program)`
-        the kernel, before there are terms; None for one in Python. O(1);
-    `state`, `check_numbers`, `restore`
-        for numbers of its own. The last one is called when the terms are back, after `arrange`, but slots are in the order
-        of the state, which is that of the hypothesis: it has "t" and "birthdays", too;
-    `check_state(birthdays)`
-        where a file can have terms in an order, or of an age, that cannot be.
+    coordinates, as `terms.size_of` gives them: all terms share the frame, and only a fold changes them. A budget implements
+    `victim`, and what else it needs to know or to do.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -73,24 +37,32 @@ cdef class Budget:
         return 0
 
     cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
-        """Who goes for a newcomer of this size. O(1)."""
+        """The slot of the term that goes if another one of this size comes: NOBODY if there is room, NEWCOMER if it is the
+        newcomer that does not come. O(1), or O(log n) with a heap."""
         return NOBODY
 
     cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
                         Outcome* outcome) noexcept nogil:
-        """Say who goes for a newcomer of this size. As `victim`."""
+        """The same question, asked with the newcomer at hand: its term; k(x, x) in w.piece.own[i] and, if `looks_at_newcomers`,
+        its kernel values with all slots in use in w.piece.values.
+
+        The answer is in the outcome, which says before that there is room and nothing to hand over. On the way to it, numbers
+        go to w.for_budget and nowhere else, at most as many as `numbers` says, and nothing of the budget changes.
+        """
         outcome.slot = self.victim(terms, size)
 
     cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
-        """Carry out what `make_room` has said, but for leaving and entering. O(1)."""
+        """That is carried out: those that stay take over what they can of what goes, which is still there, and the newcomer's
+        term too may change. Say in outcome.residual how much is lost."""
         pass
 
     cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil:
-        """A term that f may not use after example t. O(1)."""
+        """The slot of a term that f may not use after example t; asked after every example until it is NOBODY, so that a budget
+        can know what time it is. O(1)."""
         return NOBODY
 
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
-        """A slot has a term now. O(1), of a heap O(log terms), of pairs O(terms)."""
+        """A slot has a term now. O(1) for a queue, O(log n) for a heap, O(n) for numbers of pairs."""
         pass
 
     cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
@@ -102,30 +74,34 @@ cdef class Budget:
         pass
 
     cdef int begin(self, Coefficients terms) except -1:
+        """Before there are terms: make tables of the dictionary for what it keeps, which follow the slots. O(1)."""
         return 0
 
     cdef int prepare(self, Coefficients terms, Py_ssize_t capacity) except -1:
+        """There may soon be so many slots: get other memory that this needs, before anything moves. O(capacity^2) at most."""
         return 0
 
     cdef void arrange(self, Coefficients terms) noexcept nogil:
-        """The terms have moved. O(terms)."""
+        """Start anew: the terms have moved, and the order of their slots is that of their age. O(n)."""
         pass
 
     cdef int widen(self, Coefficients terms, Py_ssize_t rows) except -1:
+        """There are about to be so many outputs: get memory for them, which may be too much for those there are. O(rows n)."""
         return 0
 
     def stand_on(self, program):
-        """Look at the kernel, if that is needed."""
+        """Look at the kernel, before there are terms; None for one in Python. O(1)."""
 
     def state(self, Coefficients terms, slots):
         """Named numbers and arrays about the terms in these slots. O(its size)."""
         return {}
 
     def restore(self, Coefficients terms, state):
-        """Continue from a state that has been checked; slots are in its order. O(its size)."""
+        """Continue from a state that has been checked, when the terms are back, after `arrange`, but in the order of the state,
+        which is that of the hypothesis: it has "t" and "birthdays", too. O(its size)."""
 
     def check_numbers(self, state, Py_ssize_t n):
-        """ValueError unless what `state` gave fits n terms. O(their size)."""
+        """ValueError unless what `state` gave fits n terms. O(its size)."""
 
     def check_state(self, birthdays):
         """ValueError unless a model under this budget can have terms with these birthdays, in the order of sums. O(n)."""
