@@ -15,7 +15,8 @@ from onlinekernels._core.functions cimport COORDINATES, WIDENED
 from onlinekernels._core.kernels cimport Program
 from onlinekernels._core.linalg cimport Factor
 from onlinekernels._core.linalg import check_lower
-from onlinekernels._core.points cimport DensePoints, Rows, SparsePoints
+from onlinekernels._core.points cimport Rows
+from onlinekernels._core.points import DensePoints, SparsePoints
 
 # ---- The contract, and simple maps ---------------------------------------------------------------
 
@@ -489,7 +490,7 @@ cdef class NystroemMap(FeatureMap):
         if learning and self.inducing.stop == 0 and not self.sparse:
             row = piece.array(<char*> piece.source_data + first * self.row_bytes, 1, self.n_features, self.dtype)[0]
             origin = self.inducing.program.choose_origin(row)
-            if origin is not (<DensePoints> self.inducing).origin:
+            if origin is not self.inducing.program.origin:
                 self.successor = NystroemMap(*self.arguments)
                 self.successor.begin(origin)
                 self.carry_out_change()

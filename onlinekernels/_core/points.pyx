@@ -8,7 +8,7 @@ import numpy as np
 from libc.string cimport memcmp, memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
-from onlinekernels._core.dictionary cimport Aged
+from onlinekernels._core.dictionary cimport Aged, Dictionary, RowTable, Table
 from onlinekernels._core.formulas.vecmath cimport (ok_all_finite, ok_inner_row, ok_inner_row_f, ok_l1_block,
                                                    ok_l1_block_f, ok_precise_dot, ok_precise_dot_f, ok_subtract,
                                                    ok_subtract_f)
@@ -23,6 +23,7 @@ cdef enum:
     WIDE = 128                  # unless rows are short: then its product is the faster one
 
 
+@cython.final
 cdef class DensePoints(Dictionary):
     """Rows of an array, kept about an origin.
 
@@ -33,6 +34,13 @@ cdef class DensePoints(Dictionary):
     origin : array or None
         Where distances from inner products lose no digits; None is 0.
     """
+
+    cdef RowTable rows                      # the points
+    cdef char* point_data                   # the same
+    cdef Py_ssize_t point_bytes             # bytes of one point
+    cdef bint single                        # points are float32
+    cdef readonly object origin             # that points are kept about, in their precision; or None
+    cdef const char* origin_data            # of `origin`, or NULL
 
     def __init__(self, Py_ssize_t n_features, dtype, origin=None, Program program=None):
         Dictionary.__init__(self, n_features, dtype, program)
@@ -353,8 +361,6 @@ cdef class Objects(Dictionary):
 
 
 # ---- Sparse rows ---------------------------------------------------------------------------------
-# Kernels that are functions of inner products need nothing else of an example.  One example is spread over a dense
-# vector, and each point gathers from it.  The non-zeros of all points are in one arena.
 
 cdef class Rows:
     """Rows of a CSR matrix: indices ascend within a row, values are finite."""
@@ -447,6 +453,7 @@ cdef inline double inner_with(const int* index, const double* value, Py_ssize_t 
     return even + odd
 
 
+@cython.final
 cdef class SparsePoints(Dictionary):
     """Sparse rows; kernels on them need inner products only.
 
@@ -455,6 +462,12 @@ cdef class SparsePoints(Dictionary):
     n_features, program
         As for `Dictionary`.
     """
+
+    cdef readonly Table spans           # (2, capacity) int64: where the non-zeros of each point begin and end in the arena
+    cdef object index_array, value_array        # the arena: non-zeros of all points, and of dropped ones
+    cdef int* index                     # columns of these non-zeros,
+    cdef double* value                  # and their values
+    cdef Py_ssize_t used                # of the arena
 
     def __init__(self, Py_ssize_t n_features, Program program):
         Dictionary.__init__(self, n_features, np.float64, program)
