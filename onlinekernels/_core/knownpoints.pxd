@@ -1,11 +1,11 @@
 """A posterior on inducing points: f is known at some points, which come and go."""
 cimport cython
 from onlinekernels._core.linalg cimport Factor
-from onlinekernels._core.dictionary cimport Dictionary, KernelRows, Table, Tenant
+from onlinekernels._core.dictionary cimport Dictionary, Observer, Table
 from onlinekernels._core.posterior cimport CHECKPOINT, Posterior, PosteriorScratch
 
 
-cdef class InducingPoints(Tenant):
+cdef class InducingPoints(Observer):
     cdef Dictionary dictionary              # whose slots they are
     cdef readonly Table roles               # int64: 1 + the coordinate of a point, -1 - s of pending row s, else 0
     cdef Table orders                       # intp: the memory of `order`
@@ -17,8 +17,7 @@ cdef class InducingPoints(Tenant):
 
 @cython.final
 cdef class PointsPosterior(Posterior):
-    cdef readonly KernelRows rows           # the kernel, over
-    cdef readonly Dictionary dictionary     # the points and the pending rows,
+    cdef readonly Dictionary dictionary     # the kernel, over the points and the pending rows,
     cdef readonly InducingPoints inducing   # whose slots it knows
     cdef readonly long long most            # points that stay at a checkpoint
     cdef readonly double tolerance          # a point joins above this variance given f at all others, relative to k(x, x)
