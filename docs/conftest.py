@@ -17,6 +17,7 @@ NEEDS = {
     "howto/scikit-learn.md": ("sklearn", "pandas"),
     "howto/sparse.md": ("scipy", "sklearn"),
     "howto/data.md": ("pandas",),
+    "howto/streams.md": ("pandas",),
     "howto/parallel.md": ("dask", "distributed"),
 }
 

@@ -10,7 +10,7 @@ algorithm is a rule plus sensible defaults for the nouns.
 Rooms, each importing only those before it: ``_core`` (compiled: formulas, points, functions, budgets, rules, what combines members, and the run
 over a stream), ``validation``, ``nouns`` (what users name), ``model`` (what all algorithms share: the plan, the state, the
 learner), ``algorithms`` (a rule and its learners in each file), and what uses them: ``files streams bounds evaluate river``,
-``bank decomposition``, ``parallel``, ``commandline``.
+``bank decomposition``, ``parallel``, ``cli``.
 """
 import importlib
 from typing import TYPE_CHECKING, Any

@@ -5,7 +5,10 @@ import os
 import sys
 
 from onlinekernels import __version__
-from onlinekernels.commandline import add_demo, add_learn, add_predict, add_show
+from onlinekernels.cli.demo import add_demo
+from onlinekernels.cli.learn import add_learn
+from onlinekernels.cli.predict import add_predict
+from onlinekernels.cli.show import add_show
 
 _MODULE = "python -m onlinekernels"
 _DESCRIPTION = """\
@@ -45,7 +48,7 @@ def _refuse(unknown, parser):
     """End with the usage of the subcommand that does not know these arguments."""
     options = [option for action in parser._actions for option in action.option_strings]
     close = [match for word in unknown for match in difflib.get_close_matches(word.partition("=")[0], options, 1, 0.75)]
-    hint = f" (is {close[0]} meant?)" if close else ""
+    hint = f" (is {close[0]} meant?)" if close else " (--set NAME=VALUE sets any other parameter.)" if "--set" in options else ""
     parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
 

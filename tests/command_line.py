@@ -58,6 +58,21 @@ def same_model(a, b):
     )
 
 
+def learned_alike(path, model):
+    """Whether a file's model has learned what another one has."""
+    loaded = load(path)
+    return loaded.t_ == model.t_ and (loaded.dual_coef_ == model.dual_coef_).all()
+
+
+def refused(arguments, capsys):
+    """What is said of arguments that are refused with status 2."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    assert end.value.code == 2
+    return capsys.readouterr().err
+
+
 def start(*arguments, **options):
     """A process of its own."""
     root = str(Path(onlinekernels.__file__).parents[1])

@@ -90,9 +90,9 @@ FAULTS = [
         ("lot % <unsigned long long> self.n", "lot % <unsigned long long> (self.n - 1)"),
         ("pow(<double> t, self.exponent) - 1e-9", "pow(<double> t, self.exponent)"),
     ]),
-    ("coefficients.pyx", "long_streams terms modelfile outputs mutated_files", [
+    ("terms.pyx", "long_streams terms modelfile outputs mutated_files", [
         ("fabs(value) < TINY", "False"),
-        ("term.stored[channel * n + k]", "term.stored[k]"),
+        ("column[term.labels[k] * capacity] = term.stored[channel * n + k]", "column[term.labels[k] * capacity] = term.stored[k]"),
         ("ok_axpy(-c, values, totals + self.pair(slot)[self.pairs.capacity] * m, m)", "pass"),
         ("-term.stored[2 * channel]", "term.stored[2 * channel]"),
         ("0 <= pairs.min() and pairs.max() < labels", "True"),
@@ -105,7 +105,7 @@ FAULTS = [
         ("self.index(x) * (op.size + 1)", "self.index(x)"),
         ("own_facts[TILT * own_stride] + self.origin_square", "own_facts[TILT * own_stride]"),
     ]),
-    ("outputs.pyx", "outputs labels", [
+    ("functions.pyx", "outputs labels", [
         ("self.kappa(a, a) + self.kappa(b, b) - 2.0 * self.kappa(a, b)", "self.kappa(a, a) + self.kappa(b, b) - self.kappa(a, b)"),
         ("0.5 * (nodes[self.place[i]] - nodes[self.place[y]])", "nodes[self.place[i]] - nodes[self.place[y]]"),
         ("self.table[y * self.n + i]", "self.table[i * self.n + i]"),
@@ -146,7 +146,7 @@ FAULTS = [
         ("corner[j] -= a[r * stride + n - 4 + j] * corner[r]", "corner[j] -= a[r * stride + n - 4 + j]"),
         ("s[k] = from[k + 1] / length", "s[k] = -from[k + 1] / length"),
     ]),
-    ("dual.pyx", "lasvm margin", [
+    ("rules.pyx", "lasvm margin", [
         ("e.view.target * self.penalty * e.view.weight", "e.view.target * self.penalty"),
         ("gradient - self.gradient()[pair.down] > self.tolerance", "gradient - self.gradient()[pair.down] > 0.0"),
         ("k_i[i] + k_j[j] - 2.0 * k_i[j]", "k_i[i] + k_j[j] - k_i[j]"),
@@ -154,7 +154,7 @@ FAULTS = [
         ("rise * k_i[slot] - fall * k_j[slot]", "rise * k_i[slot]"),
         ("self.terms.drop(slot)", "pass"),
     ]),
-    ("kernelbudgets.pyx", "budgets terms", [
+    ("budgets.pyx", "budgets terms", [
         ("fmax(0.0, own - ok_dot(look.way, look.way, n))", "own"),
         ("look.shares[i] * look.shares[i] / look.residual", "look.shares[i] / look.residual"),
         ("fmax(self.tolerance, self.floor)", "self.floor"),
@@ -168,7 +168,7 @@ FAULTS = [
         ("phi * (square * phi + 2.0 * sigma)", "phi * square"),
         ("looks.side[slot] * (scores[0] - gone[0] * k)", "looks.side[slot] * scores[0]"),
         ("score > best", "score < best"),
-        ("self.rows.point_moved(slot)", "pass"),
+        ("terms.dictionary.point_moved(slot)", "pass"),
     ]),
     ("norms.pyx", "margin budgets oracle outputs", [
         ("residual * a[l] * K_a[l]", "residual * a[l] * a[l]"),
@@ -190,7 +190,7 @@ FAULTS = [
         ("weight == 0.0 and self.leaves_out", "weight == 0.0"),
         ("trace.deviations[i] = sqrt(e.variance)", "trace.deviations[i] = e.variance"),
     ]),
-    ("forms.pyx", "outputs oracle labels", [
+    ("rules.pyx", "outputs oracle labels", [
         ("value[j] == largest and self.goes_first(l, best)", "value[j] == largest"),
         ("view.weight * loss_curvature(&now.loss, view.score, view.target)", "loss_curvature(&now.loss, view.score, view.target)"),
         ("rho * distance[first + j] + shrink * f[first + j] + offset[first + j]", "rho * distance[first + j] + f[first + j] + offset[first + j]"),
@@ -216,7 +216,7 @@ FAULTS = [
         ("not np.array_equal(state[\"frequency\"], self.frequencies[:, 0])", "False"),
         ("self.scale = sqrt(scale)", "self.scale = scale"),
     ]),
-    ("tree.pyx", "additive", [
+    ("trees.pyx", "additive", [
         ("min(ok_count_below(block + HIGH, x[0], FAN), size - 1)", "min(ok_count_below(block + HIGH, x[0], FAN), size)"),
         ("self.height[j] += 1", "pass"),
         ("1.0 / (high - low)", "1.0 / high"),
@@ -234,7 +234,7 @@ FAULTS = [
         ("outcome.row < 0 or rows[lane] < outcome.row", "outcome.row < 0"),
         ("lanes.stored[lane] = lanes.alpha[lane]", "pass"),
     ]),
-    ("turns.pyx", "threads", [
+    ("lock.pyx", "threads", [
         ("len(self.inside) > 0 or self.due > 0", "self.is_alone"),
         ("self.is_alone or len(self.learners) > 0 and me not in self.learners", "False"),
         ("{me: self.inside[me]} if me in self.inside else {}", "self.inside"),
@@ -311,10 +311,28 @@ FAULTS = [
         ("any(key != key for key in newcomers)", "False"),
         ("len(index) != n", "False"),
     ]),
-    ("streams/parsers.py", "readers", [
-        ("(np.diff(indices) > 0) | is_first[1:-1]", "np.full(len(indices) - 1, True)"),
-        ("last < place <= self.n_features", "last <= place <= self.n_features"),
-        ("text.partition(\"#\")[0].split()", "text.split()"),
+    ("cli/tables.py", "commandline_tables commandline_streams", [
+        ("== \".\" and np.isfinite(values).all()", "== \".\" and True"),
+        ("number, lines.is_between = reader.line_num + 1, True", "number, lines.is_between = reader.line_num + 1, False"),
+        ("(header, last) != (start[\"header\"], start[\"last\"])", "header != start[\"header\"]"),
+        ("\"_\" not in \"\".join(texts)", "True"),
+        ("self._check_length(self.length)", "pass"),
+        ("translate=True", "translate=False"),
+    ]),
+    ("cli/options.py", "commandline commandline_tables", [
+        ("os.path.samestat(read, written)", "source == path"),
+        ("known is not None and len(known)", "False"),
+    ]),
+    ("cli/learn.py", "commandline commandline_streams", [
+        ("self.model is None or self._t() != self.learned", "self.model is None"),
+        ("record[\"epoch\"] > epoch", "record[\"epoch\"] >= epoch"),
+        ("tempfile.TemporaryFile(dir=folder).close()", "pass"),
+        ("len(y) < enough", "False"),
+    ]),
+    ("cli/figures.py", "commandline", [
+        ("is_hit = prediction == label and not is_tie", "is_hit = prediction == label"),
+        ("len(self.counts) == 2 and len(classes) == 2", "len(classes) == 2"),
+        ("self.rows + np.arange(len(y))", "self.rows + 1 + np.arange(len(y))"),
     ]),
     ("bounds/norma.py", "bounds", [
         ("squared_path / decay + 2 * norm * path", "squared_path / decay + norm * path"),
@@ -374,7 +392,7 @@ FAULTS = [
         ("(effective * square + usual_square) / (effective + 1.0)", "square"),
         ("weight * (y[j] - score[j]) ** 2", "(y[j] - score[j]) ** 2"),
     ]),
-    ("evidence.pyx", "selftuned", [
+    ("linalg.pyx", "selftuned", [
         ("0.5 * noise * root[i * (n + 1)] * spread[i]", "0.5 * noise * root[i * (n + 1)]"),
         ("outputs * float(np.log(np.asarray(work[2]).diagonal()).sum())", "float(np.log(np.asarray(work[2]).diagonal()).sum())"),
     ]),
@@ -413,10 +431,11 @@ FAULTS = [
     ("composite.py", "threads stacking selftuned frontdoor", [
         ("self._turn.alone", "__import__(\"contextlib\").nullcontext()"),
     ]),
-    ("atomic.py", "modelfile", [
+    ("atomic.py", "modelfile commandline", [
         ("os.fsync(file.fileno())", "pass"),
         ("os.replace(temporary, path)", "__import__(\"shutil\").copyfile(temporary, path)"),
         ("f\"{path}.{os.getpid()}.{threading.get_ident()}.tmp\"", "f\"{path}.tmp\""),
+        ("path = os.path.realpath(path)", "path = path"),
     ]),
 ]
 NUMBERED = [(number, *fault) for number, fault in enumerate(

@@ -1,5 +1,6 @@
 """The command line: the tour runs, prints what it promises, and copes without matplotlib."""
 
+import io
 import re
 import sys
 from collections import Counter
@@ -10,7 +11,7 @@ from cases import each
 
 from onlinekernels import streams
 from onlinekernels.__main__ import main
-from onlinekernels.commandline import tour
+from onlinekernels.cli import demo as tour
 
 SHORT = ["demo"]
 
@@ -41,15 +42,14 @@ def figures(text):
 @pytest.fixture(scope="module")
 def text():
     import contextlib
-    import io
 
     with contextlib.redirect_stdout(io.StringIO()) as out:
         assert main([*SHORT, "--no-plot"]) == 0
     return out.getvalue()
 
 
-def test_the_front_door_is_better_than_a_line_and_a_line_than_a_constant(text):
-    """Of detectors, more is better: the front door finds as many as the distance from the mean, and four times what chance does."""
+def test_the_ensemble_is_better_than_a_line_and_a_line_than_a_constant(text):
+    """Of detectors, more is better: the ensemble finds as many as the distance from the mean, and four times what chance does."""
     found = figures(text)
     assert list(found) == ["Handwritten", "Sunspots", "Tumours,"]
     for name in ("Handwritten", "Sunspots"):
@@ -81,9 +81,7 @@ def test_options_without_a_subcommand_belong_to_the_tour(text, capsys):
     assert capsys.readouterr().out == text
 
 
-@each(
-    "argv", [["--examples", "0"], ["--plot"], ["nonsense"]]
-)
+@each("argv", [["--examples", "0"], ["--plot"], ["nonsense"]])
 def test_bad_arguments_end_with_a_sentence(argv, capsys):
     with pytest.raises(SystemExit) as end:
         main(argv)
@@ -91,51 +89,26 @@ def test_bad_arguments_end_with_a_sentence(argv, capsys):
     assert "error:" in capsys.readouterr().err
 
 
-def test_help(capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["--help"])
-    assert end.value.code == 0
-    assert "demo" in capsys.readouterr().out
-
-
-def test_without_matplotlib_one_sentence_says_how_to_get_it(
-    without_matplotlib, tmp_path, monkeypatch, capsys
-):
+def test_without_matplotlib_one_sentence_says_how_to_get_it(without_matplotlib, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(SHORT) == 0
-    text = capsys.readouterr().out
-    assert text.count("pip install matplotlib") == 1
+    assert capsys.readouterr().out.count("pip install matplotlib") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_no_plot_says_nothing_of_matplotlib(without_matplotlib, capsys):
     main([*SHORT, "--no-plot"])
     assert "matplotlib" not in capsys.readouterr().out
 
 
-def test_the_picture_is_a_png(short, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "tour.png"
-    assert main([*SHORT, "--plot", str(path)]) == 0
-    assert path.read_bytes().startswith(b"\x89PNG")
-    assert str(path) in capsys.readouterr().out
-
-
-def test_the_picture_says_what_it_shows(short, tmp_path, monkeypatch):
+def test_the_picture(short, tmp_path, monkeypatch, capsys):
+    """A PNG that has a default name, and says what it shows."""
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
-    titles = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, path: titles.append(figure.axes[0].get_title()))
-    assert main([*SHORT, "--plot", str(tmp_path / "tour.png")]) == 0
-    assert titles == ["digits: mistakes so far"]
-
-
-def test_the_picture_has_a_default_name(short, tmp_path, monkeypatch, capsys):
-    pytest.importorskip("matplotlib")
+    titles, save = [], Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path: titles.append(figure.axes[0].get_title()) or save(figure, path))
     monkeypatch.chdir(tmp_path)
-    assert main(SHORT) == 0
+    assert main(SHORT) == 0 and titles == ["digits: mistakes so far"]
     assert [path.name for path in tmp_path.iterdir()] == ["onlinekernels-tour.png"]
+    assert (tmp_path / "onlinekernels-tour.png").read_bytes().startswith(b"\x89PNG")
     assert "onlinekernels-tour.png" in capsys.readouterr().out
 
 
@@ -148,35 +121,21 @@ def test_a_picture_that_cannot_be_written_is_said_so(short, name, tmp_path, caps
     assert len(figures(captured.out)) == 3
 
 
-class Terminal:
+class Terminal(io.StringIO):
     """A stderr that claims to be a terminal."""
-
-    def __init__(self):
-        self.text = ""
-
-    def write(self, text):
-        self.text += text
-
-    def flush(self):
-        pass
 
     def isatty(self):
         return True
 
 
-def test_a_bar_on_a_terminal(short, monkeypatch):
+def test_a_bar_on_a_terminal_if_tqdm_is_there(short, monkeypatch, capsys):
     pytest.importorskip("tqdm")
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    main([*SHORT, "--no-plot"])
-    assert "streams" in terminal.text
-
-
-def test_no_bar_without_a_terminal_or_without_tqdm(short, monkeypatch, capsys):
     main([*SHORT, "--no-plot"])
     assert capsys.readouterr().err == ""
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    main([*SHORT, "--no-plot"])
-    assert terminal.text == ""
+    for is_there in (True, False):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", Terminal())
+            if not is_there:
+                patch.setitem(sys.modules, "tqdm", None)
+            main([*SHORT, "--no-plot"])
+            assert ("streams" in sys.stderr.getvalue()) == is_there

@@ -410,4 +410,4 @@ def test_a_label_whose_first_row_is_refused_has_not_joined():
 @each("kernel", [ok.Linear(), ok.Polynomial(2) * ok.Linear()], ids=repr)
 def test_a_point_of_length_zero_makes_no_term(kernel):
     model = ok.NORMA("squared", kernel, step=0.1, budget=5).partial_fit([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]], [1.0, 1.0, 2.0])
-    assert model.t_ == 3 and model.n_terms_ == model._state.function.terms.count == 1
+    assert model.t_ == 3 and model.n_terms_ == model._state.function.dictionary.held == 1

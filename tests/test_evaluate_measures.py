@@ -167,5 +167,5 @@ def test_importing_evaluate_needs_no_sorted_lists():
     import subprocess
     import sys
 
-    code = "import sys, onlinekernels.evaluate, onlinekernels.commandline; print('sortedcontainers' in sys.modules)"
+    code = "import sys, onlinekernels.evaluate, onlinekernels.cli.learn; print('sortedcontainers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -487,4 +487,4 @@ def test_a_row_enters_if_it_violates_by_more_than_the_tolerance():
             model = ok.LASVM("linear", penalty=10.0, tolerance=tolerance).partial_fit([[1.0], [-1.0]], [1, -1]).finish()
             np.testing.assert_allclose(model.decision_function([[1.0], [-1.0]]), [1.0, -1.0], atol=1e-12)
             assert (row in model.partial_fit([[row]], [label]).support_vectors_) == (tolerance < 0.1)
-            assert tolerance < 0.1 or model._state.function.terms.count == 2  # nor does it wait among the terms
+            assert tolerance < 0.1 or model._state.function.dictionary.held == 2  # nor does it wait among the terms

@@ -29,9 +29,10 @@ LAYERS = [
     ["files", "streams", "bounds", "evaluate", "river"],
     ["bank", "decomposition"],
     ["parallel"],
-    ["commandline"],
     ["annotations"],
-    ["__init__", "__main__"],
+    ["__init__"],
+    ["cli"],
+    ["__main__"],
 ]
 
 
@@ -183,10 +184,10 @@ def test_importing_needs_numpy_only():
 def test_submodules_are_there_when_they_are_named():
     code = (
         "import sys, onlinekernels as ok; early = 'onlinekernels.evaluate' in sys.modules; "
-        "print(early, ok.evaluate.tune.__name__, ok.streams.read.__name__, ok.bounds.__name__, hasattr(ok, 'nothing'))"
+        "print(early, ok.evaluate.tune.__name__, ok.streams.chunks.__name__, ok.bounds.__name__, hasattr(ok, 'nothing'))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out == "False tune read onlinekernels.bounds False\n"
+    assert out == "False tune chunks onlinekernels.bounds False\n"
 
 
 def test_what_few_programs_need_is_imported_when_it_is_named():

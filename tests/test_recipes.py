@@ -146,7 +146,7 @@ def test_a_budget_takes_two_files(tmp_path):
                 cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
                     """O(terms)."""
                     cdef Py_ssize_t slot, largest = NOBODY
-                    if terms.count < self.most:
+                    if terms.dictionary.held < self.most:
                         return NOBODY
                     for slot in range(terms.dictionary.start, terms.dictionary.stop):
                         if terms.holds(slot) and (largest == NOBODY or self.goes_before(terms, slot, largest)):

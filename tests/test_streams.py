@@ -9,6 +9,7 @@ from cases import each
 from onlinekernels import ILK, NORMA, Gaussian, Hinge
 from onlinekernels.streams import (
     Lags,
+    chunks,
     counting_sequence,
     drifting_gaussians,
     drifting_mixtures,
@@ -417,3 +418,41 @@ def test_series_that_make_no_sense_are_refused_and_change_nothing():
         assert last.row.tolist() == [2.0, 3.0]
     with pytest.raises(ValueError, match="'lags' parameter of Lags"):
         lagged([1, 2, 3], lags=0)
+
+
+# Rows that are in memory, some at a time
+
+
+def test_chunks_of_all_kinds_of_tables():
+    """Every row comes once, in order, as what it was."""
+    pandas, sparse = pytest.importorskip("pandas"), pytest.importorskip("scipy.sparse")
+    X, y = np.arange(14.0).reshape(7, 2), list("abcabca")
+    frame = pandas.DataFrame(X, columns=["u", "v"], index=range(100, 107))
+    for table in (X, X.tolist(), frame, sparse.csc_matrix(X)):
+        parts = list(chunks(table, y, size=3))
+        assert [len(labels) for _, labels in parts] == [3, 3, 1] and sum((labels for _, labels in parts), []) == y
+        rows = [part.toarray() if sparse.issparse(part) else np.asarray(part) for part, _ in parts]
+        np.testing.assert_array_equal(np.concatenate(rows), X)
+    parts = list(chunks(frame, pandas.Series(y, index=frame.index), size=4))
+    assert list(parts[1][0].columns) == ["u", "v"] and parts[1][1].tolist() == y[4:]
+    assert [part.tolist() for part in chunks(X[:2], size=1)] == [[[0, 1]], [[2, 3]]]
+    with pytest.raises(ValueError, match="'size' parameter of chunks must be a positive integer. Got 0"):
+        chunks(X, size=0)
+    with pytest.raises(ValueError, match="X has 7, y has 6"):
+        chunks(X, y[:6])
+
+
+def test_chunks_of_pandas_are_a_stream():
+    """A table with words, ISO dates and holes, as pandas reads it piece by piece."""
+    pandas = pytest.importorskip("pandas")
+    import io
+
+    from onlinekernels import SILK
+
+    text = "day,pet,age,label\n" + "".join(
+        f"2024-01-{1 + i % 28:02},{['cat', 'dog', ''][i % 3]},{'' if i % 5 == 2 else i % 7},{'ab'[i % 2]}\n" for i in range(90)
+    )
+    model = SILK("hinge", encode=True, scale=True)
+    for chunk in pandas.read_csv(io.StringIO(text), chunksize=20):
+        model.partial_fit(chunk.drop(columns="label"), chunk["label"])
+    assert model.t_ == 90 and model.encoder_.kinds_["age"] == "number" and model.encoder_.kinds_["day"] == "date"

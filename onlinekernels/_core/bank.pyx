@@ -462,7 +462,6 @@ cdef class Shares:
 
 
 # ---- Models, for Python --------------------------------------------------------------------------
-# `block` has what examples do to the models, `shares` the threads of a call.
 
 LANES_CODES = {"lanes": OK_LANES, "most slots": MAX_SLOTS}
 

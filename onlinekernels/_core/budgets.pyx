@@ -5,11 +5,11 @@ from libc.math cimport INFINITY, ceil, exp, expm1, fabs, fmax, fmin, log, pow, s
 from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import aligned_empty, check_array, check_number
-from onlinekernels._core.dictionary cimport CompiledRows, KernelRows, SquareTable, Table
+from onlinekernels._core.dictionary cimport SquareTable, Table
 from onlinekernels._core.formulas.lots cimport scrambled
 from onlinekernels._core.formulas.vecmath cimport ok_dot, ok_exp_array
 from onlinekernels._core.functions cimport NEWCOMER, NOBODY, Outcome, Piece, Scratch
-from onlinekernels._core.kernels cimport GAUSSIAN, SCALE, SHIFT
+from onlinekernels._core.kernels cimport GAUSSIAN, SCALE, SHIFT, Program
 from onlinekernels._core.terms cimport NEARLY
 
 # ---- All terms, the latest, or those that a hash spares ------------------------------------------
@@ -67,7 +67,7 @@ cdef class Queue(Budget):
     def _check(self, Coefficients terms):
         Budget._check(self, terms)
         order = [self.order[(self.first + i) % self.room] for i in range(self.n)]
-        assert sorted(order) == np.flatnonzero(terms.mine.array[0]).tolist()
+        assert sorted(order) == np.flatnonzero(terms.dictionary.taken.array[0]).tolist()
         assert (np.diff(terms.dictionary.birthdays.array[0, order]) > 0).all()
 
 
@@ -291,7 +291,7 @@ cdef class SmallestBudget(Budget):
         Budget._check(self, terms)
         self.close(terms)
         heap = self.heaps.array[0, :self.n].tolist()
-        assert sorted(heap) == np.flatnonzero(terms.mine.array[0]).tolist()
+        assert sorted(heap) == np.flatnonzero(terms.dictionary.taken.array[0]).tolist()
         for i in range(1, self.n):
             assert not self.goes_before(terms, heap[i], heap[(i - 1) // 2]), "the heap is out of order"
 
@@ -320,7 +320,7 @@ cdef class PairBudget(Budget):
         """O(n)."""
         cdef Py_ssize_t other, start = terms.dictionary.start, capacity = self.pairs.capacity
         cdef double* numbers = <double*> self.pairs.data
-        cdef const char* mine = terms.mine.data
+        cdef const char* mine = terms.dictionary.taken.data
         for other in range(start, terms.dictionary.stop):
             if other != slot and mine[other]:
                 numbers[slot * capacity + other] = numbers[other * capacity + slot] = self.row[other - start]
@@ -337,7 +337,7 @@ cdef class PairBudget(Budget):
     def state(self, Coefficients terms, slots):
         """O(n^2)."""
         numbers = self.pairs.array[np.ix_(slots, slots)]
-        mine = terms.mine.array[0, slots] != 0
+        mine = terms.dictionary.taken.array[0, slots] != 0
         return {"between": np.where(mine[:, None] & mine, numbers, 0.0)[np.triu_indices(len(slots))]}
 
     def check_numbers(self, state, Py_ssize_t n):
@@ -352,7 +352,7 @@ cdef class PairBudget(Budget):
 
     def _check(self, Coefficients terms):
         Budget._check(self, terms)
-        mine = np.flatnonzero(terms.mine.array[0])
+        mine = np.flatnonzero(terms.dictionary.taken.array[0])
         numbers = self.pairs.array[np.ix_(mine, mine)]
         assert np.array_equal(numbers, numbers.T)
 
@@ -399,7 +399,7 @@ cdef class RedundantBudget(PairBudget):
         cdef Py_ssize_t slot, best = NOBODY, newcomer = terms.dictionary.stop, mistakes, fewest = newcomer + 1
         cdef double largest = -INFINITY, margin
         cdef Looks looks
-        if terms.count < self.most:
+        if terms.dictionary.held < self.most:
             return
         self.take_scores(terms, term, w.piece.values, w.piece.own[i], w.for_budget, &looks)
         for slot in range(terms.dictionary.start, newcomer + 1):
@@ -531,7 +531,7 @@ cdef class ShrinkingBudget(PairBudget):
         cdef const double* stored = terms.column(0)
         cdef const double* values
         cdef double frame, sigma, score, square, rest, phi = 1.0
-        if terms.count < self.most:
+        if terms.dictionary.held < self.most:
             return
         for slot in range(start, terms.dictionary.stop):
             if terms.holds(slot) and (oldest == NOBODY or terms.dictionary.born(slot) < terms.dictionary.born(oldest)):
@@ -673,7 +673,6 @@ cdef class MergingBudget(PairBudget):
     size : int
     """
 
-    cdef KernelRows rows                # the Gaussian, over the terms
     cdef double rate                    # of the Gaussian: exp(-rate |a - b|^2)
     cdef double shift                   # a constant added to it, as a part of its height
     cdef object table_array             # keeps `table` alive
@@ -684,20 +683,18 @@ cdef class MergingBudget(PairBudget):
         self.most = size
         self.looks_at_newcomers = True
 
-    def stand_on(self, rows):
-        cdef CompiledRows compiled = rows
+    def stand_on(self, Program program):
         cdef int i
         cdef double scale = 1.0
-        self.rows = rows
         self.shift = 0.0
-        for i in range(compiled.program.n_ops):
-            if compiled.program.ops[i].code == GAUSSIAN and i == 0:
-                self.rate = compiled.program.ops[i].a
-            elif compiled.program.ops[i].code == SCALE:
-                scale *= compiled.program.ops[i].a
-                self.shift *= compiled.program.ops[i].a
-            elif compiled.program.ops[i].code == SHIFT:
-                self.shift += compiled.program.ops[i].a
+        for i in range(program.n_ops):
+            if program.ops[i].code == GAUSSIAN and i == 0:
+                self.rate = program.ops[i].a
+            elif program.ops[i].code == SCALE:
+                scale *= program.ops[i].a
+                self.shift *= program.ops[i].a
+            elif program.ops[i].code == SHIFT:
+                self.shift += program.ops[i].a
             else:
                 raise ValueError("the kernel is not a Gaussian, times and plus constants")
         self.shift /= scale
@@ -721,8 +718,8 @@ cdef class MergingBudget(PairBudget):
         cdef Py_ssize_t victim, partner
         cdef double share
         cdef Candidates others = self.candidates_in(terms, w.for_budget)
-        self.rows.distances(w.piece, i, self.rate, others.row)
-        if terms.count < self.most:
+        terms.dictionary.distances(w.piece, i, self.rate, others.row)
+        if terms.dictionary.held < self.most:
             return
         victim = self.smallest(terms, &others, size)
         outcome.slot = victim
@@ -754,7 +751,7 @@ cdef class MergingBudget(PairBudget):
     cdef Py_ssize_t smallest(self, Coefficients terms, Candidates* others, double size) noexcept nogil:
         """The slot of the smallest term, the oldest among equals; NEWCOMER, which has a size, if that is smaller."""
         cdef Py_ssize_t j, start = terms.dictionary.start, n = terms.dictionary.size(), found = n
-        cdef const char* mine = terms.mine.data + start
+        cdef const char* mine = terms.dictionary.taken.data + start
         cdef const double* coefficient = terms.column(start)
         cdef double least = size
         for j in range(n):
@@ -771,7 +768,7 @@ cdef class MergingBudget(PairBudget):
     cdef void look_around(self, Coefficients terms, Candidates* others, Py_ssize_t victim) noexcept nogil:
         """Distances of the victim from all candidates."""
         cdef Py_ssize_t j, start = terms.dictionary.start, n = terms.dictionary.size()
-        cdef const char* mine = terms.mine.data + start
+        cdef const char* mine = terms.dictionary.taken.data + start
         cdef const double* found = others.row
         if victim != NEWCOMER:
             found = <double*> self.pairs.data + victim * self.pairs.capacity + start
@@ -884,7 +881,7 @@ cdef class MergingBudget(PairBudget):
         cdef int channel
         cdef double* here = <double*> self.pairs.data + slot * capacity
         cdef const double* there = self.row - start if other == NEWCOMER else <double*> self.pairs.data + other * capacity
-        cdef const char* mine = terms.mine.data
+        cdef const char* mine = terms.dictionary.taken.data
         cdef double* pairs = <double*> self.pairs.data
         cdef double* stored
         cdef double apart = there[slot] * share * (1.0 - share), distance
@@ -907,7 +904,7 @@ cdef class MergingBudget(PairBudget):
         if other != NEWCOMER:
             self.row[slot - start] = fmax(0.0, share * self.row[other - start] + (1.0 - share) * self.row[slot - start] - apart)
         terms.dictionary.blend(piece, i, other, slot, share)
-        self.rows.point_moved(slot)
+        terms.dictionary.point_moved(slot)
 
     def check_numbers(self, state, Py_ssize_t n):
         PairBudget.check_numbers(self, state, n)
@@ -926,7 +923,7 @@ cdef class MergingBudget(PairBudget):
 
     def _check(self, Coefficients terms):
         PairBudget._check(self, terms)
-        mine = np.flatnonzero(terms.mine.array[0])
+        mine = np.flatnonzero(terms.dictionary.taken.array[0])
         assert self.are_distances(self.pairs.array[np.ix_(mine, mine)], terms.dictionary.points[mine]), "distances are worn"
 
 
@@ -1115,7 +1112,7 @@ cdef class ProjectingBudget(Budget):
         outcome.slot = NEWCOMER
         if look.residual / w.piece.own[i] <= fmax(self.tolerance, self.floor) or term.stays_out:
             return
-        if terms.count < self.most:
+        if terms.dictionary.held < self.most:
             outcome.slot = NOBODY
         elif not self.newcomers_yield:
             place = self.cheapest(terms, term, &look)
@@ -1225,7 +1222,7 @@ cdef class ProjectingBudget(Budget):
 
     cdef void arrange(self, Coefficients terms) noexcept nogil:
         """The span follows the terms whatever their slots are called."""
-        if terms.count == self.span.n:          # otherwise a state is about to be restored
+        if terms.dictionary.held == self.span.n:          # otherwise a state is about to be restored
             terms.list_slots(self.span.order)
 
     def state(self, Coefficients terms, slots):
@@ -1240,7 +1237,7 @@ cdef class ProjectingBudget(Budget):
     def _check(self, Coefficients terms):
         Budget._check(self, terms)
         order = self.span.order_array[:self.span.n]
-        assert sorted(order.tolist()) == np.flatnonzero(terms.mine.array[0]).tolist()
+        assert sorted(order.tolist()) == np.flatnonzero(terms.dictionary.taken.array[0]).tolist()
         assert (np.diff(terms.dictionary.birthdays.array[0, order]) > 0).all()
         own, spike = self.span.array[:2, :self.span.n]
         self.span.factor._check()

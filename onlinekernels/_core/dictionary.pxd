@@ -35,7 +35,7 @@ cdef class RowTable(Table):
     cdef Py_ssize_t columns             # the array is (capacity, columns)
 
 
-cdef class Tenant:
+cdef class Observer:
     cdef readonly long long most        # slots that it will ever hold at a time
 
     cdef void settle(self) noexcept nogil
@@ -49,21 +49,28 @@ cdef class Dictionary:
     cdef readonly Py_ssize_t stop           # the first slot behind them
     cdef readonly Py_ssize_t held           # slots that somebody holds
     cdef readonly Table birthdays           # int64: the t at which each point was admitted
-    cdef readonly Table holders             # int32: how many functions hold each slot
+    cdef readonly Table taken               # uint8: whether each slot is held
     cdef Table hole_table                   # intp: slots within [start, stop) that nobody holds, the latest last
     cdef Py_ssize_t n_holes                 # how many of these there are
     cdef bint disorderly                    # slots were given up among others, so that newcomers may lie before older ones
     cdef bint keeps_order                   # newcomers come last, also where others have left: slots are in order of age
     cdef readonly list tables               # all tables, which move with the slots
     cdef Table cleared                      # the first of those that are cleared with a slot
-    cdef readonly list tenants              # who holds slots
+    cdef Observer observer                  # who holds slots
     cdef readonly object dtype              # of points
     cdef readonly Py_ssize_t n_features     # of points; 0 for objects
-    cdef bint needs_inner                   # whether a kernel wants inner products of every piece,
+    cdef readonly Program program           # the kernel, or None
+    cdef readonly Table facts               # (n_facts, capacity): what the kernel keeps with each point
+    cdef bint needs_inner                   # whether the kernel wants inner products of every piece,
     cdef bint needs_l1                      # or city-block distances
+    cdef readonly bint takes_objects        # whether examples are Python objects
+    cdef readonly bint notices_bad_points   # whether `point_is_finite` tells
+    cdef readonly bint looks_back           # whether points of slots can be evaluated in a loop: `slot_values`
+    cdef bint evaluates_slots               # whether that will be needed
+    cdef bint evaluates_own                 # whether k(x, x) will be needed of examples that are not learned
 
     # To be implemented
-    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
+    cdef int open_points(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
     cdef void put(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef const char* point(self, Py_ssize_t slot) noexcept nogil
     cdef bint is_at(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
@@ -74,6 +81,30 @@ cdef class Dictionary:
     cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1
     cdef void move_points(self) noexcept
     cdef void mix(self, Piece piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil
+
+    # Kernel values, by a program; otherwise to be implemented as far as they are asked for
+    cdef int attach(self, Piece piece, examples) except -1
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
+    cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil
+    cdef const double* own_values(self, Piece piece, Py_ssize_t i) noexcept nogil
+    cdef const double* slot_over_piece(self, Piece piece, Py_ssize_t slot) noexcept nogil
+    cdef double slot_values(self, Piece piece, Py_ssize_t slot) noexcept nogil
+    cdef void newcomers_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil
+    cdef void keep_facts(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    cdef bint point_is_finite(self, Piece piece, Py_ssize_t i) noexcept nogil
+    cdef open_start(self, Piece piece, points, kept)
+    cdef int settle_start(self, Piece piece, points, Py_ssize_t i) except -1
+    cdef int close(self, Piece piece) except -1
+    @cython.final
+    cdef void values_into(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil
+    @cython.final
+    cdef void distances(self, Piece piece, Py_ssize_t i, double rate, double* out) noexcept nogil
+    @cython.final
+    cdef void point_moved(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
+    cdef int make_slot_room(self, Piece piece, Py_ssize_t room) except -1
+    @cython.final
+    cdef void find_facts(self, Piece piece) noexcept nogil
 
     # The same for all
     @cython.final
@@ -101,41 +132,3 @@ cdef class Dictionary:
     cdef void move(self, const Aged* order, Py_ssize_t capacity) noexcept
     cdef Py_ssize_t piece_rows(self)
     cdef Py_ssize_t rows_to_evaluate(self)
-
-
-cdef class KernelRows:
-    cdef readonly Dictionary dictionary         # the points
-    cdef readonly bint takes_objects            # whether examples are Python objects
-    cdef readonly bint notices_bad_points       # whether `point_is_finite` tells
-    cdef readonly bint looks_back               # whether points of slots can be evaluated in a loop: `slot_values`
-    cdef bint evaluates_slots                   # whether that will be needed
-    cdef bint evaluates_own                     # whether k(x, x) will be needed of examples that are not learned
-
-    # To be implemented
-    cdef int attach(self, Piece piece, examples) except -1
-    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
-    cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil
-    cdef open_start(self, Piece piece, points, kept)
-    # Where it makes sense
-    cdef const double* own_values(self, Piece piece, Py_ssize_t i) noexcept nogil
-    cdef const double* slot_over_piece(self, Piece piece, Py_ssize_t slot) noexcept nogil
-    cdef double slot_values(self, Piece piece, Py_ssize_t slot) noexcept nogil
-    cdef void newcomers_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil
-    cdef void keep_facts(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
-    cdef void distances(self, Piece piece, Py_ssize_t i, double rate, double* out) noexcept nogil
-    cdef void point_moved(self, Py_ssize_t slot) noexcept nogil
-    cdef bint point_is_finite(self, Piece piece, Py_ssize_t i) noexcept nogil
-    cdef int settle_start(self, Piece piece, points, Py_ssize_t i) except -1
-    cdef int close(self, Piece piece) except -1
-    cdef Py_ssize_t piece_rows(self)
-    cdef Py_ssize_t rows_to_evaluate(self)
-
-
-@cython.final
-cdef class CompiledRows(KernelRows):
-    cdef readonly Program program       # the kernel
-    cdef readonly Table facts           # (n_facts, capacity): what the kernel keeps with each point
-
-    cdef void values_into(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil
-    cdef int make_slot_room(self, Piece piece, Py_ssize_t room) except -1
-    cdef void find_facts(self, Piece piece) noexcept nogil

@@ -5,8 +5,9 @@ example is admitted to a slot, its column of inner products is copied from the p
 examples of the piece see it, and the result is what one example at a time would give.
 
 The slots in use are one range [start, stop), so that a kernel row is one matrix product with a contiguous block.  A
-newcomer takes a slot that was just given up, or the next one at the end.  Several functions may stand on one
-dictionary; a slot is free when none of them holds it.
+newcomer takes a slot that was just given up, or the next one at the end.  One function stands on a dictionary.  It looks at
+an example through one row of numbers, its kernel values with all slots in use, which come from a compiled program over
+inner products, or from Python.
 
 When slots move, all that can fail or be interrupted comes first: new arrays are prepared, beside the old ones.  The move
 itself is compiled code that cannot raise, so a dictionary has moved with all that hangs on it, or nothing has.
@@ -167,8 +168,8 @@ cdef int compare_ages(const void* a, const void* b) noexcept nogil:
     return ((<const Aged*> a).birthday > (<const Aged*> b).birthday) - ((<const Aged*> a).birthday < (<const Aged*> b).birthday)
 
 
-cdef class Tenant:
-    """Who holds slots of a dictionary, and must know when they move."""
+cdef class Observer:
+    """Who holds the slots of a dictionary, and must know when they move."""
 
     cdef void settle(self) noexcept nogil:
         """Release slots that need not be held any more. O(1), O(terms) if some are due."""
@@ -186,6 +187,14 @@ cdef class Tenant:
         pass
 
 
+cdef inline const double* as_doubles(Piece piece, const char* numbers, Py_ssize_t place, Py_ssize_t n) noexcept nogil:
+    """n numbers of a piece from a place on, widened if they are float32; NULL if there are none."""
+    if numbers == NULL or not piece.narrow:
+        return <const double*> NULL if numbers == NULL else <const double*> numbers + place
+    ok_widen(<const float*> numbers + place, piece.widened, n)
+    return piece.widened
+
+
 cdef class Dictionary:
     """Points in slots.
 
@@ -195,19 +204,29 @@ cdef class Dictionary:
     dtype : numpy dtype
         Precision of the points.
 
+    program : Program or None
+        The kernel, started with the points' precision and origin; None if its values come from elsewhere.
+
     Complexities are those of n slots in use of d features; for sparse rows d is the number of non-zeros.
 
-    A kind of points implements `open`, `put`, `point`, `square_of`, `tilt_of` and `slot_row`, and for Python `points_at`,
-    `state`, `check_state` and `restore_points`. It keeps points in tables, or implements `prepare_points` and `move_points`.
+    A kind of points implements `open_points`, `put`, `point`, `square_of`, `tilt_of` and `slot_row`, and for Python `chosen`,
+    `points_at`, `state`, `check_state` and `restore_points`. It keeps points in tables, or implements `prepare_points` and
+    `move_points`.
     """
 
-    def __init__(self, Py_ssize_t n_features, dtype):
+    def __init__(self, Py_ssize_t n_features, dtype, Program program=None):
         self.n_features = n_features
         self.dtype = np.dtype(dtype)
-        self.tables, self.tenants = [], []
+        self.tables, self.observer = [], Observer()
         self.birthdays = self.new_table(1, np.int64)
-        self.holders = self.new_table(1, np.int32)
+        self.taken = self.new_table(1, np.uint8)
         self.hole_table = self.new_table(1, np.intp)
+        self.program = program
+        if program is not None:
+            self.looks_back = True
+            self.notices_bad_points = self.needs_inner = program.needs_inner
+            self.needs_l1 = program.needs_l1
+            self.facts = self.new_table(program.n_facts)
 
     def new_table(self, Py_ssize_t rows, dtype=np.float64):
         """A table of so many numbers per slot. O(rows capacity)."""
@@ -226,15 +245,6 @@ cdef class Dictionary:
         self.tables.append(table)
         return table
 
-    def add_tenant(self, Tenant tenant):
-        """Somebody will hold slots. O(1)."""
-        self.tenants.append(tenant)
-
-    def ask_for(self, bint inner, bint l1):
-        """A kernel wants inner products, or city-block distances, of every piece. O(1)."""
-        self.needs_inner |= inner
-        self.needs_l1 |= l1
-
     cdef Py_ssize_t size(self) noexcept nogil:
         """Slots in use: O(1)."""
         return self.stop - self.start
@@ -246,15 +256,12 @@ cdef class Dictionary:
     # ---- Points come and go -------------------------------------------------------------------
 
     cdef Py_ssize_t admit(self, Piece piece, Py_ssize_t i, long long t) noexcept nogil:
-        """The slot of example i, which is placed there unless a function before has seen to it; room is reserved. O(d + rows)."""
-        cdef Py_ssize_t slot = piece.slot
-        cdef int* holders = <int*> self.holders.data
-        if slot >= 0:
-            return slot
+        """The slot that example i is placed in; room is reserved. O(d + rows)."""
+        cdef Py_ssize_t slot = -1
         while self.n_holes and not self.keeps_order:
             self.n_holes -= 1
             slot = (<Py_ssize_t*> self.hole_table.data)[self.n_holes]
-            if slot >= self.start and holders[slot] == 0:
+            if slot >= self.start and not self.taken.data[slot]:
                 break
             slot = -1                           # trimmed since
         if slot < 0:
@@ -282,8 +289,8 @@ cdef class Dictionary:
     cdef void blend(self, Piece piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:
         """Move the point of a slot by this share of the way to that of another one (if that is negative, to example i).
 
-        Inner products are linear, so later examples of the piece see a combination of two columns. Only for points that
-        one function alone stands on, and kernels without city-block distances. O(d + rows).
+        Inner products are linear, so later examples of the piece see a combination of two columns. Only for
+        kernels without city-block distances. O(d + rows).
         """
         cdef Py_ssize_t row, rows = piece.rows, stride = piece.stride, column = slot - piece.first, from_ = other - piece.first
         cdef float* narrow = <float*> piece.inner
@@ -302,27 +309,22 @@ cdef class Dictionary:
                 wide[row * stride + column] = share * there + (1.0 - share) * wide[row * stride + column]
 
     cdef void hold(self, Py_ssize_t slot) noexcept nogil:
-        """One more function has a term in this slot: O(1)."""
-        cdef int* holders = <int*> self.holders.data
-        if holders[slot] == 0:
-            self.held += 1
-        holders[slot] += 1
+        """A slot has been taken: O(1)."""
+        self.taken.data[slot] = 1
+        self.held += 1
 
     cdef void release(self, Py_ssize_t slot) noexcept nogil:
-        """A function that held this slot does not any more: O(1), O(n) with tables of pairs."""
-        cdef int* holders = <int*> self.holders.data
-        holders[slot] -= 1
-        if holders[slot] == 0:
-            self.held -= 1
-            (<Py_ssize_t*> self.hole_table.data)[self.n_holes] = slot
-            self.n_holes += 1
-            if self.cleared is not None:
-                self.cleared.clear(slot)
+        """A slot is free: O(1), O(n) with tables of pairs."""
+        self.taken.data[slot] = 0
+        self.held -= 1
+        (<Py_ssize_t*> self.hole_table.data)[self.n_holes] = slot
+        self.n_holes += 1
+        if self.cleared is not None:
+            self.cleared.clear(slot)
 
     cdef void trim(self) noexcept nogil:
-        """Leave slots at the beginning that nobody holds behind; there must be room at the end for all newcomers. O(1) a slot."""
-        cdef int* holders = <int*> self.holders.data
-        while self.start < self.stop and holders[self.start] == 0:
+        """Leave free slots at the beginning behind; there must be room at the end for all newcomers. O(1) a slot."""
+        while self.start < self.stop and not self.taken.data[self.start]:
             if self.n_holes and (<Py_ssize_t*> self.hole_table.data)[self.n_holes - 1] == self.start:
                 self.n_holes -= 1
             self.start += 1
@@ -331,14 +333,9 @@ cdef class Dictionary:
 
     cdef int reserve(self, Py_ssize_t newcomers) except -1:
         """Make sure that so many points can be admitted without any array moving: O(1) a point, amortised, times d."""
-        cdef Py_ssize_t wanted
-        cdef long long most = 0
-        cdef Tenant tenant
+        cdef long long most = self.observer.most
         self.tidy()
-        for tenant in self.tenants:
-            most = min(most + tenant.most, <long long> 1 << 62)
-        wanted = min(self.stop + newcomers, most)
-        if wanted <= self.capacity:
+        if min(self.stop + newcomers, most) <= self.capacity:
             return 0
         if self.start and 2 * (self.held + newcomers) <= self.capacity:
             self.pack(self.capacity)
@@ -348,9 +345,7 @@ cdef class Dictionary:
 
     cdef int tidy(self) except -1:
         """See to it that [start, stop) is exactly the slots that are held, so that sums do not hang on dead ones: O(1), or `pack`."""
-        cdef Tenant tenant
-        for tenant in self.tenants:
-            tenant.settle()
+        self.observer.settle()
         if self.must_pack():
             self.pack(self.capacity)
         return 0
@@ -360,14 +355,13 @@ cdef class Dictionary:
         return self.disorderly or self.held != self.stop - self.start
 
     def slots(self):
-        """Slots that somebody holds, oldest first. O(n log n)."""
+        """Slots that are taken, oldest first. O(n log n)."""
         slots = np.arange(self.start, self.stop)
-        slots = slots[self.holders.array[0, self.start:self.stop] > 0]
+        slots = slots[self.taken.array[0, self.start:self.stop] != 0]
         return slots[np.argsort(self.birthdays.array[0, slots], kind="stable")]
 
     cdef int pack(self, Py_ssize_t capacity) except -1:
         """Move what is held to the front, oldest first: O(n (d + log n)), O(n^2) with tables of pairs."""
-        cdef Tenant tenant
         cdef Table table
         cdef Aged* order = <Aged*> malloc(max(1, self.held) * sizeof(Aged))
         cdef bint in_place
@@ -378,8 +372,7 @@ cdef class Dictionary:
             for table in self.tables:
                 table.prepare(capacity, in_place)
             self.prepare_points(order, capacity)
-            for tenant in self.tenants:
-                tenant.prepare(capacity)
+            self.observer.prepare(capacity)
             self.move(order, capacity)
         finally:
             free(order)
@@ -388,11 +381,11 @@ cdef class Dictionary:
         return 0
 
     cdef bint sort_by_age(self, Aged* order) noexcept nogil:
-        """Slots that somebody holds, oldest first; return whether they ascend. O(n), O(n log n) if they do not."""
+        """Slots that are taken, oldest first; return whether they ascend. O(n), O(n log n) if they do not."""
         cdef Py_ssize_t slot, n = 0
         cdef bint ascends = True
         for slot in range(self.start, self.stop):
-            if (<int*> self.holders.data)[slot]:
+            if self.taken.data[slot]:
                 order[n].birthday, order[n].slot = self.born(slot), slot
                 ascends &= n == 0 or order[n - 1].birthday < order[n].birthday
                 n += 1
@@ -402,15 +395,13 @@ cdef class Dictionary:
 
     cdef void move(self, const Aged* order, Py_ssize_t capacity) noexcept:
         """Carry out what has been prepared. O(n d), O(n^2) with tables of pairs."""
-        cdef Tenant tenant
         cdef Table table
         for table in self.tables:
             table.move(order, self.held, capacity)
         self.capacity = capacity
         self.start, self.stop, self.n_holes, self.disorderly = 0, self.held, 0, False
         self.move_points()
-        for tenant in self.tenants:
-            tenant.moved()
+        self.observer.moved()
 
     # ---- Pieces -------------------------------------------------------------------------------
 
@@ -433,7 +424,7 @@ cdef class Dictionary:
         """Rows that are evaluated at a time; with few features the inner products should stay in the cache. O(1)."""
         return max(8, min(MOST_ROWS, (1 << (21 if self.n_features >= 64 else 17)) // max(1, self.size())))
 
-    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef int open_points(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         """Compute at once what a loop over rows first, ..., first + m - 1 of the call's source needs.
 
         `turned`: inner products may come the other way round, a row for each slot. O(m (n + m) d), O(m n d) unless learning.
@@ -479,190 +470,18 @@ cdef class Dictionary:
         """Now they do. O(1)."""
         pass
 
-    # ---- State --------------------------------------------------------------------------------
-
-    def saved_slots(self):
-        """Slots in the order in which they are saved: that of sums; the packed one where a pack is due. O(n log n)."""
-        if self.must_pack():
-            return self.slots()
-        return np.arange(self.start, self.stop)
-
-    def restore(self, state):
-        """Take over points that have been checked (`check_state`); nobody holds them yet. O(n d)."""
-        n = len(state["birthdays"])
-        self.start = self.stop = self.held = self.n_holes = 0
-        self.pack(n)
-        self.stop = n
-        self.birthdays.array[0] = state["birthdays"]
-        self.restore_points(state)
-
-    def check_birthdays(self, state, long long t):
-        """ValueError unless the birthdays are those of points of a model that has seen t examples. O(n log n)."""
-        birthdays = check_array(state["birthdays"], "birthdays", np.int64, (-1,))
-        if len(birthdays) and birthdays.max() > t:
-            raise ValueError("a term is younger than the model")
-        if len(np.unique(birthdays)) != len(birthdays):
-            raise ValueError("two terms have the same birthday")
-        return len(birthdays)
-
-    def _check(self):
-        """Assert every invariant."""
-        assert 0 <= self.start <= self.stop <= self.capacity
-        holders = self.holders.array[0]
-        assert (holders >= 0).all() and self.held == np.count_nonzero(holders)
-        assert not holders[:self.start].any() and not holders[self.stop:].any()
-        free = set(np.flatnonzero(holders[self.start:self.stop] == 0) + self.start)  # no-cython-lint
-        holes = set(self.hole_table.array[0, :self.n_holes].tolist())
-        assert free <= holes and all(slot < self.stop for slot in holes), "a free slot is lost"
-        assert all(table.array.shape == table.shape(self.capacity) for table in self.tables)
-        assert len(set(self.birthdays.array[0, self.slots()].tolist())) == self.held
-
-
-# ---- Kernel rows ---------------------------------------------------------------------------------
-# A function that stands on a dictionary looks at an example through one row of numbers, its kernel values with all slots in
-# use.  They come from a compiled program over inner products, or from Python.
-
-cdef inline const double* as_doubles(Piece piece, const char* numbers, Py_ssize_t place, Py_ssize_t n) noexcept nogil:
-    """n numbers of a piece from a place on, widened if they are float32; NULL if there are none."""
-    if numbers == NULL or not piece.narrow:
-        return <const double*> NULL if numbers == NULL else <const double*> numbers + place
-    ok_widen(<const float*> numbers + place, piece.widened, n)
-    return piece.widened
-
-
-cdef class KernelRows:
-    """A kernel over a dictionary.
-
-    Parameters
-    ----------
-    dictionary : Dictionary
-
-    A kind implements
-
-    `attach(piece, examples)`
-        what a call is about;
-    `open(piece, first, m, learning, turned)`
-        get ready for rows first, ..., first + m - 1 of it: k(x, x) into piece.own, room for m points if they are to be learned;
-    `values(piece, i)`
-        kernel values of example i with the slots in use, valid until the next call;
-
-    and may implement `own_values` (with the examples of its piece), `slot_over_piece` and `slot_values` (of a slot's point
-    with the examples, with the slots), `keep_facts` (example i has entered a slot).
-    """
-
-    def __init__(self, Dictionary dictionary):
-        self.dictionary = dictionary
-
-    def look_at_slots(self):
-        """Points of slots will be evaluated. O(1)."""
-        self.evaluates_slots = True
-
-    def look_at_own(self):
-        """k(x, x) will be needed of examples that are only predicted, too. O(1)."""
-        self.evaluates_own = True
+    # ---- Kernel values ------------------------------------------------------------------------
 
     cdef int attach(self, Piece piece, examples) except -1:
-        """What a call is about: O(1)."""
-        raise NotImplementedError
-
-    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
-        """As `Dictionary.open`, and O(m) for k(x, x)."""
-        raise NotImplementedError
-
-    cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil:
-        """One row: O(n)."""
-        return NULL
-
-    cdef const double* own_values(self, Piece piece, Py_ssize_t i) noexcept nogil:
-        """Kernel values of example i with all examples of its piece; NULL if the piece has only one. O(m)."""
-        return NULL
-
-    cdef const double* slot_over_piece(self, Piece piece, Py_ssize_t slot) noexcept nogil:
-        """Kernel values of a slot's point with the examples of a piece that is turned. O(m)."""
-        return NULL
-
-    cdef double slot_values(self, Piece piece, Py_ssize_t slot) noexcept nogil:
-        """Kernel values of a slot's point with the slots in use, into piece.slot_work; return k(x, x) there. O(n d)."""
-        return 0.0
-
-    cdef void newcomers_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil:
-        """Kernel values of the point in a slot, the latest example, with the slots in use; own: with itself.
-
-        They do not depend on where the slots are, nor on the piece: `values_between` gives the same bits. O(n d).
-        """
-        pass
-
-    cdef void keep_facts(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
-        """Example i has entered a slot. O(1)."""
-        pass
-
-    cdef void distances(self, Piece piece, Py_ssize_t i, double rate, double* out) noexcept nogil:
-        """rate |x - z|^2 of example i and the points of all slots in use, for kernels on inner products. O(n)."""
-        pass
-
-    cdef void point_moved(self, Py_ssize_t slot) noexcept nogil:
-        """The point of a slot is another one now. O(d)."""
-        pass
-
-    cdef bint point_is_finite(self, Piece piece, Py_ssize_t i) noexcept nogil:
-        """Whether an example is small enough for the kernel's arithmetic. O(1)."""
-        return True
-
-    cdef int close(self, Piece piece) except -1:
-        """The piece has been learned. O(1)."""
-        return 0
-
-    cdef open_start(self, Piece piece, points, kept):
-        """Open those points of another model that are kept, without inner products; return them. O(m d)."""
-        raise NotImplementedError
-
-    cdef int settle_start(self, Piece piece, points, Py_ssize_t i) except -1:
-        """Point i has been added. O(1)."""
-        return 0
-
-    cdef Py_ssize_t piece_rows(self):
-        """Rows that are learned at a time. O(1)."""
-        return self.dictionary.piece_rows()
-
-    cdef Py_ssize_t rows_to_evaluate(self):
-        """Rows that are evaluated at a time. O(1)."""
-        return self.dictionary.rows_to_evaluate()
-
-    def restore(self):
-        """The points of the dictionary have been restored: let what is kept with them follow. O(n d)."""
-
-    def values_between(self):
-        """Kernel values of the points of all slots in use, a row for each, with each other. O(n^2 d)."""
-        raise NotImplementedError
-
-
-cdef class CompiledRows(KernelRows):
-    """A compiled kernel.
-
-    Parameters
-    ----------
-    dictionary
-        As for `KernelRows`.
-    program : Program
-        The kernel; it has been started with the points' precision and origin.
-    """
-
-    def __init__(self, Dictionary dictionary, Program program):
-        KernelRows.__init__(self, dictionary)
-        self.program = program
-        self.looks_back = True
-        self.notices_bad_points = program.needs_inner
-        self.facts = dictionary.new_table(program.n_facts)
-        dictionary.ask_for(program.needs_inner, program.needs_l1)
-
-    cdef int attach(self, Piece piece, examples) except -1:
+        """What a call is about. O(1)."""
         piece.source = examples
         piece.source_data = array_data(examples) if isinstance(examples, np.ndarray) else NULL
         return 0
 
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        """Get ready for rows first, ..., first + m - 1 of the call: k(x, x), and what `open_points` computes. O(m) more than that."""
         cdef Py_ssize_t room
-        self.dictionary.open(piece, first, m, learning, turned)
+        self.open_points(piece, first, m, learning, turned)
         piece.facts = <double*> piece.buffer(FACTS, self.program.n_facts * m * sizeof(double))
         piece.own = <double*> piece.buffer(OWN, m * sizeof(double))
         room = max(piece.stride, m)
@@ -680,29 +499,31 @@ cdef class CompiledRows(KernelRows):
 
     cdef void find_facts(self, Piece piece) noexcept nogil:
         """What the kernel wants to know of the examples of a piece, and k(x, x)."""
-        cdef Py_ssize_t i, m = piece.rows, size = self.dictionary.n_features * (4 if self.program.single else 8)
+        cdef Py_ssize_t i, m = piece.rows, size = self.n_features * (4 if self.program.single else 8)
         cdef const char* x
         for i in range(m):
             x = <const char*> NULL if piece.x == NULL else piece.x + i * size
             piece.own[i] = self.program.facts_from(x, piece.square[i], piece.tilt[i], piece.facts + i, m)
 
     cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil:
+        """Kernel values of example i with the slots in use, valid until the next call. O(n)."""
         self.values_into(piece, i, piece.work)
         return piece.work
 
     cdef void values_into(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil:
-        """The same elsewhere; out: room for as many numbers as the program is deep, times the slots in use."""
-        cdef Py_ssize_t start = self.dictionary.start, n = self.dictionary.stop - start
+        """`values` elsewhere; out: room for as many numbers as the program is deep, times the slots in use."""
+        cdef Py_ssize_t start = self.start, n = self.stop - start
         cdef Py_ssize_t place = i * piece.stride + start - piece.first
         cdef double* facts = <double*> self.facts.data
         cdef const double* inner = as_doubles(piece, piece.inner, place, n)
         cdef const char* x = NULL
         if piece.x != NULL:
-            x = piece.x + i * (self.dictionary.n_features * (4 if self.program.single else 8))
+            x = piece.x + i * (self.n_features * (4 if self.program.single else 8))
         self.program.row(inner, NULL if piece.l1 == NULL else piece.l1 + place, x, piece.facts + i, piece.rows,
-                         self.dictionary.point(start), facts + start, self.facts.capacity, n, out)
+                         self.point(start), facts + start, self.facts.capacity, n, out)
 
     cdef const double* own_values(self, Piece piece, Py_ssize_t i) noexcept nogil:
+        """Kernel values of example i with all examples of its piece; NULL if the piece has only one. O(m)."""
         cdef Py_ssize_t m = piece.rows, place = i * m
         cdef const double* inner
         cdef const char* x = NULL
@@ -710,30 +531,33 @@ cdef class CompiledRows(KernelRows):
             return NULL
         inner = as_doubles(piece, piece.own_inner, place, m)
         if piece.x != NULL:
-            x = piece.x + i * (self.dictionary.n_features * (4 if self.program.single else 8))
+            x = piece.x + i * (self.n_features * (4 if self.program.single else 8))
         self.program.row(inner, NULL if piece.own_l1 == NULL else piece.own_l1 + place, x, piece.facts + i, m, piece.x, piece.facts,
                          m, m, piece.work)
         piece.work[i] = piece.own[i]                    # the same example: noise counts
         return piece.work
 
     cdef const double* slot_over_piece(self, Piece piece, Py_ssize_t slot) noexcept nogil:
-        """A kernel is symmetric: a slot's row over the examples takes the place of an example's row over the slots."""
+        """Kernel values of a slot's point with the examples of a piece that is turned. O(m)."""
         cdef Py_ssize_t m = piece.rows
-        cdef const double* row = as_doubles(piece, piece.inner, (slot - self.dictionary.start) * piece.stride, m)
-        self.program.row(row, NULL, self.dictionary.point(slot), <double*> self.facts.data + slot, self.facts.capacity, piece.x,
+        cdef const double* row = as_doubles(piece, piece.inner, (slot - self.start) * piece.stride, m)
+        self.program.row(row, NULL, self.point(slot), <double*> self.facts.data + slot, self.facts.capacity, piece.x,
                          piece.facts, m, m, piece.work)
         return piece.work
 
     cdef bint point_is_finite(self, Piece piece, Py_ssize_t i) noexcept nogil:
+        """Whether an example is small enough for the kernel's arithmetic. O(1)."""
         return isfinite(piece.square[i])
 
     cdef void keep_facts(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        """Example i has entered a slot. O(1)."""
         cdef Py_ssize_t fact
         for fact in range(self.program.n_facts):
             (<double*> self.facts.data)[fact * self.facts.capacity + slot] = piece.facts[fact * piece.rows + i]
 
     cdef void distances(self, Piece piece, Py_ssize_t i, double rate, double* out) noexcept nogil:
-        cdef Py_ssize_t start = self.dictionary.start, n = self.dictionary.stop - start
+        """rate |x - z|^2 of example i and the points of all slots in use, for kernels on inner products. O(n)."""
+        cdef Py_ssize_t start = self.start, n = self.stop - start
         cdef Py_ssize_t place = i * piece.stride + start - piece.first
         cdef const double* inner = <const double*> piece.inner + place
         if piece.narrow:
@@ -743,38 +567,45 @@ cdef class CompiledRows(KernelRows):
                         piece.facts[SQUARE * piece.rows + i], rate, out, n)
 
     cdef void point_moved(self, Py_ssize_t slot) noexcept nogil:
-        self.program.facts_from(self.dictionary.point(slot), self.dictionary.square_of(slot), self.dictionary.tilt_of(slot),
+        """The point of a slot is another one now. O(d)."""
+        self.program.facts_from(self.point(slot), self.square_of(slot), self.tilt_of(slot),
                                 <double*> self.facts.data + slot, self.facts.capacity)
 
     cdef double slot_values(self, Piece piece, Py_ssize_t slot) noexcept nogil:
-        cdef Py_ssize_t start = self.dictionary.start, capacity = self.facts.capacity
+        """Kernel values of a slot's point with the slots in use, into piece.slot_work; return k(x, x) there. O(n d)."""
+        cdef Py_ssize_t start = self.start, capacity = self.facts.capacity
         cdef double* facts = <double*> self.facts.data
-        cdef const char* x = self.dictionary.point(slot)
+        cdef const char* x = self.point(slot)
         cdef double unused[2 * MAX_OPS]         # two, and one for each NORMALIZE
         cdef double own
-        self.dictionary.slot_row(piece, slot)
-        self.program.row(piece.slot_inner, piece.slot_l1, x, facts + slot, capacity, self.dictionary.point(start), facts + start,
-                         capacity, self.dictionary.size(), piece.slot_work)
+        self.slot_row(piece, slot)
+        self.program.row(piece.slot_inner, piece.slot_l1, x, facts + slot, capacity, self.point(start), facts + start,
+                         capacity, self.size(), piece.slot_work)
         own = self.program.facts_from(x, facts[SQUARE * capacity + slot], facts[TILT * capacity + slot], unused, 1)
         piece.slot_work[slot - start] = own         # the same example: noise counts
         return own
 
     cdef void newcomers_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil:
+        """Kernel values of the point in a slot, the latest example, with the slots in use; own: with itself.
+
+        They do not depend on where the slots are, nor on the piece: `values_between` gives the same bits. O(n d).
+        """
         self.slot_values(piece, slot)
-        memcpy(out, piece.slot_work, self.dictionary.size() * sizeof(double))
+        memcpy(out, piece.slot_work, self.size() * sizeof(double))
 
     def values_between(self):
+        """Kernel values of the points of all slots in use, a row for each, with each other. O(n^2 d)."""
         cdef Piece piece = Piece()
-        cdef Py_ssize_t i, n = self.dictionary.size()
+        cdef Py_ssize_t i, n = self.size()
         cdef double[:, ::1] values
         result = np.empty((n, n))
         if n:
             values = result
             self.make_slot_room(piece, n)
-            piece.dense_row = <double*> piece.buffer(DENSE_ROW, self.dictionary.n_features * sizeof(double))
+            piece.dense_row = <double*> piece.buffer(DENSE_ROW, self.n_features * sizeof(double))
             with nogil:
                 for i in range(n):
-                    self.slot_values(piece, self.dictionary.start + i)
+                    self.slot_values(piece, self.start + i)
                     memcpy(&values[i, 0], piece.slot_work, n * sizeof(double))
         return result
 
@@ -786,13 +617,58 @@ cdef class CompiledRows(KernelRows):
         return 0
 
     cdef open_start(self, Piece piece, points, kept):
-        points = self.dictionary.chosen(points, kept)
+        """Open those points of another model that are kept, without inner products; return them. O(m d)."""
+        points = self.chosen(points, kept)
         self.attach(piece, points)
         self.open(piece, 0, len(kept), False, False)
         piece.inner, piece.l1 = NULL, NULL          # nobody will ask for them
         return points
 
-    def restore(self):
-        cdef Py_ssize_t slot
-        for slot in range(self.dictionary.capacity):
-            self.point_moved(slot)
+    cdef int settle_start(self, Piece piece, points, Py_ssize_t i) except -1:
+        """Point i of another model has been added. O(1)."""
+        return 0
+
+    cdef int close(self, Piece piece) except -1:
+        """The piece has been learned. O(1)."""
+        return 0
+
+    # ---- State --------------------------------------------------------------------------------
+
+    def saved_slots(self):
+        """Slots in the order in which they are saved: that of sums; the packed one where a pack is due. O(n log n)."""
+        if self.must_pack():
+            return self.slots()
+        return np.arange(self.start, self.stop)
+
+    def restore(self, state):
+        """Take over points that have been checked (`check_state`); nobody holds them yet. O(n d)."""
+        cdef Py_ssize_t slot, n = len(state["birthdays"])
+        self.start = self.stop = self.held = self.n_holes = 0
+        self.pack(n)
+        self.stop = n
+        self.birthdays.array[0] = state["birthdays"]
+        self.restore_points(state)
+        if self.program is not None:
+            for slot in range(n):
+                self.point_moved(slot)
+
+    def check_birthdays(self, state, long long t):
+        """ValueError unless the birthdays are those of points of a model that has seen t examples. O(n log n)."""
+        birthdays = check_array(state["birthdays"], "birthdays", np.int64, (-1,))
+        if len(birthdays) and birthdays.max() > t:
+            raise ValueError("a term is younger than the model")
+        if len(np.unique(birthdays)) != len(birthdays):
+            raise ValueError("two terms have the same birthday")
+        return len(birthdays)
+
+    def _check(self):
+        """Assert every invariant."""
+        assert 0 <= self.start <= self.stop <= self.capacity
+        taken = self.taken.array[0]
+        assert self.held == np.count_nonzero(taken)
+        assert not taken[:self.start].any() and not taken[self.stop:].any()
+        free = set(np.flatnonzero(taken[self.start:self.stop] == 0) + self.start)  # no-cython-lint
+        holes = set(self.hole_table.array[0, :self.n_holes].tolist())
+        assert free <= holes and all(slot < self.stop for slot in holes), "a free slot is lost"
+        assert all(table.array.shape == table.shape(self.capacity) for table in self.tables)
+        assert len(set(self.birthdays.array[0, self.slots()].tolist())) == self.held

@@ -401,21 +401,10 @@ cdef class Function:
         The labels.
 
     Complexities are those of n terms of d features, for one output and channel; `O(f)` is what one evaluation of f costs: O(n d)
-    for terms, O(d) for weights, O(d log n) for trees. A representation implements
-
-    `open(scratch, first, m, learning, by_slots)`
-        get ready for rows first, ..., first + m - 1 of the call's source: k(x, x) into w.piece.own; room for m new terms if
-        they are to be learned. Unless by_slots is -1, all of the channels up to it may be summed up at once. O(m f);
-    `evaluate(scratch, i, last, out)`
-        out[channel * width + y] = the channels up to `last` at (x_i, y). O(f), less what `open` has done;
-    `add(scratch, term, i, t)`
-        add the term, which `store` has made ready, at x_i. O(d), O(d log n) in trees;
-    `fold(scratch)`
-        multiply the frame into what is stored and reset it. O(n), rarely;
-
-    and, if a budget can take terms out again, `make_way`, `expiring` and `drop`, and what exact norms need of them. For
-    Python it implements `widen` (more outputs, which are 0), `copy_last` (outputs from the n-th on become what the one
-    before them is), `begin_from`, `state`, `restore` and `_check`.
+    for terms, O(d) for weights, O(d log n) for trees. A representation implements `open`, `evaluate`, `add` and `fold`; if a
+    budget can take terms out again, `make_way`, `expiring` and `drop`, and what exact norms need of them. For Python it
+    implements `widen` (more outputs, which are 0), `copy_last` (outputs from the n-th on become what the one before them is),
+    `begin_from`, `state`, `restore` and `_check`.
     """
 
     def __init__(self, Py_ssize_t n_features, dtype, int channels, Outputs outputs):
@@ -460,15 +449,20 @@ cdef class Function:
         return 0
 
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+        """Get ready for rows first, ..., first + m - 1 of the call's source: k(x, x) into w.piece.own; room for m new terms if
+        they are to be learned. Unless by_slots is -1, all of the channels up to it may be summed up at once. O(m f)."""
         raise NotImplementedError
 
     cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
+        """out[channel * width + y] = the channels up to `last` at (x_i, y). O(f), less what `open` has done."""
         pass
 
     cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
+        """Add the term, which `store` has made ready, at x_i. O(d), O(d log n) in trees."""
         pass
 
     cdef void fold(self, Scratch w) noexcept nogil:
+        """Multiply the frame into what is stored and reset it. O(n), rarely."""
         pass
 
     cdef Py_ssize_t piece_rows(self):

@@ -9,13 +9,14 @@ from libc.math cimport NAN, isfinite, sqrt
 from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
-from onlinekernels._core.dictionary cimport CompiledRows, Dictionary, Tenant
+from onlinekernels._core.dictionary cimport Dictionary
 from onlinekernels._core.formulas.vecmath cimport ok_add_row, ok_axpy, ok_dot, ok_fourier_row, ok_scale_row, ok_widen
 from onlinekernels._core.functions cimport COORDINATES, WIDENED
 from onlinekernels._core.kernels cimport Program
 from onlinekernels._core.linalg cimport Factor
 from onlinekernels._core.linalg import check_lower
-from onlinekernels._core.points cimport DensePoints, Rows, SparsePoints
+from onlinekernels._core.points cimport Rows
+from onlinekernels._core.points import DensePoints, SparsePoints
 
 # ---- The contract, and simple maps ---------------------------------------------------------------
 
@@ -31,25 +32,9 @@ cdef class FeatureMap:
         (number of features, whether rows are sparse, whether they are float32); otherwise they are float64.
     size : int
 
-    It knows nothing of weights. Who uses it calls `make_ready(piece)` once, says what the call is about
-    (piece.source, and for dense rows piece.source_data), and then for each piece of rows
-
-    `map_rows(piece, first, m, learning, out, stride)`
-        features of rows first, ..., first + m - 1 of the call's source into out[i * stride], ..., all `size` of them.
-        out must have room for m + 1 rows. They are doubles, from products in the precision of the rows. Features of
-        rows that are too large for the kernel are not finite. O(size d) a row, with inducing points O(size^2) more.
-
-    A map may choose its features by the examples that it meets. As long as it `grows()`, pieces that are learned must
-    have one row, and
-
-    `change(piece, first)`
-        just before row `first` is mapped to be learned: None, or a matrix B of shape (size, size) if the features change:
-        then phi becomes B phi, and weights w become B w. O(size^2), O(size^3) for B. That is prepared, and happens with
-    `carry_out_change()`
-        once the weights are ready for it, or there is no matrix; it cannot fail. O(1);
-    `admit(piece)`
-        the row that was mapped last is being learned. Features of all other examples stay as they are: a new feature is 0
-        for those learned before, and so is its weight. O(size^2).
+    It knows nothing of weights. Who uses it calls `make_ready(piece)` once, says what the call is about (piece.source, and
+    for dense rows piece.source_data), and then calls `map_rows` for each piece of rows. A map may choose its features by the
+    examples that it meets. As long as it `grows()`, pieces that are learned must have one row, and `change` comes before it.
 
     For Python there are `state`, `check_state` and `restore`; a map that has something to save implements them as
     `own_state`, `check_own` and `restore_own`, and has a name.
@@ -63,18 +48,29 @@ cdef class FeatureMap:
 
     cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
+        """Features of rows first, ..., first + m - 1 of the call's source into out[i * stride], ..., all `size` of them.
+
+        out must have room for m + 1 rows. They are doubles, from products in the precision of the rows. Features of
+        rows that are too large for the kernel are not finite. O(size d) a row, with inducing points O(size^2) more.
+        """
         raise NotImplementedError
 
     cdef bint grows(self) noexcept nogil:
+        """Whether examples still choose features. O(1)."""
         return False
 
     cdef change(self, Piece piece, Py_ssize_t first):
+        """Just before row `first` is mapped to be learned: None, or a matrix B of shape (size, size) if the features change:
+        then phi becomes B phi, and weights w become B w. O(size^2), O(size^3) for B."""
         return None
 
     cdef void carry_out_change(self) noexcept:
+        """That happens once the weights are ready for it, or there is no matrix; it cannot fail. O(1)."""
         pass
 
     cdef void admit(self, Piece piece) noexcept nogil:
+        """The row that was mapped last is being learned. Features of all other examples stay as they are: a new feature is 0
+        for those learned before, and so is its weight. O(size^2)."""
         pass
 
     cdef int make_ready(self, Piece piece) except -1:
@@ -447,9 +443,7 @@ cdef class NystroemMap(FeatureMap):
 
     cdef tuple arguments                    # of the constructor, for a successor
     cdef NystroemMap successor              # what the map is about to be; None for what it is
-    cdef readonly Dictionary inducing       # the points,
-    cdef CompiledRows rows                  # the kernel over them,
-    cdef Tenant tenant                      # and who holds them
+    cdef readonly Dictionary inducing       # the points
     cdef readonly Factor factor             # L
     cdef readonly object inverse            # of L once the points are fixed; None while they come
     cdef const double* inverse_data         # of `inverse`
@@ -472,15 +466,12 @@ cdef class NystroemMap(FeatureMap):
     cdef int begin(self, origin) except -1:
         """No points, about an origin; to be called before the map is in use, see `successor`."""
         cdef Program program = Program(self.arguments[2])
+        program.start(self.n_features, DOUBLE if self.sparse else self.dtype, origin)
         if self.sparse:
-            self.inducing = SparsePoints(self.n_features)
+            self.inducing = SparsePoints(self.n_features, program)
         else:
-            self.inducing = DensePoints(self.n_features, self.dtype, origin)
-        program.start(self.n_features, self.inducing.dtype, origin)
-        self.rows = CompiledRows(self.inducing, program)
-        self.tenant = Tenant()
-        self.tenant.most = self.size
-        self.inducing.add_tenant(self.tenant)
+            self.inducing = DensePoints(self.n_features, self.dtype, origin, program)
+        self.inducing.observer.most = self.size
         self.factor = Factor(0)
         self.inverse = None
         return 0
@@ -498,13 +489,13 @@ cdef class NystroemMap(FeatureMap):
         learning = learning and self.grows()
         if learning and self.inducing.stop == 0 and not self.sparse:
             row = piece.array(<char*> piece.source_data + first * self.row_bytes, 1, self.n_features, self.dtype)[0]
-            origin = self.rows.program.choose_origin(row)
-            if origin is not (<DensePoints> self.inducing).origin:
+            origin = self.inducing.program.choose_origin(row)
+            if origin is not self.inducing.program.origin:
                 self.successor = NystroemMap(*self.arguments)
                 self.successor.begin(origin)
                 self.carry_out_change()
         below.source, below.source_data = piece.source, piece.source_data
-        self.rows.open(below, first, m, learning, False)
+        self.inducing.open(below, first, m, learning, False)
         if learning and self.inducing.capacity > self.factor.room:
             self.factor = self.factor.with_room(self.inducing.capacity)
         n = self.inducing.stop
@@ -524,7 +515,7 @@ cdef class NystroemMap(FeatureMap):
     cdef double read(self, Piece below, Py_ssize_t i, double* out) noexcept nogil:
         """Coordinates L^-1 k(D, x) of example i, O(n^2); return what of k(x, x) the points do not determine."""
         cdef Py_ssize_t n = self.inducing.stop
-        self.rows.values_into(below, i, out)
+        self.inducing.values_into(below, i, out)
         self.factor.solve(out, 0)
         return below.own[i] - ok_dot(out, out, n)
 
@@ -532,7 +523,7 @@ cdef class NystroemMap(FeatureMap):
         """Features while points come; a row that is learned and is no combination of them has one more."""
         cdef Py_ssize_t i, n = self.inducing.stop, twin
         cdef double rest
-        below.coordinates = <double*> below.buffer(COORDINATES, (self.rows.program.depth * n + 1) * sizeof(double))
+        below.coordinates = <double*> below.buffer(COORDINATES, (self.inducing.program.depth * n + 1) * sizeof(double))
         with nogil:
             for i in range(m):
                 rest = self.read(below, i, below.coordinates)
@@ -559,10 +550,10 @@ cdef class NystroemMap(FeatureMap):
     cdef int project_rows(self, Piece below, Py_ssize_t m, double* out, Py_ssize_t stride) except -1:
         """Features once the points are fixed: kernel rows times the inverse of L, O(m n^2)."""
         cdef Py_ssize_t i, j, n = self.inducing.stop
-        below.coordinates = <double*> below.buffer(COORDINATES, (m + self.rows.program.depth) * n * sizeof(double))
+        below.coordinates = <double*> below.buffer(COORDINATES, (m + self.inducing.program.depth) * n * sizeof(double))
         with nogil:
             for i in range(m):
-                self.rows.values_into(below, i, below.coordinates + i * n)
+                self.inducing.values_into(below, i, below.coordinates + i * n)
             if m == 1:
                 for j in range(n):
                     out[j] = ok_dot(self.inverse_data + j * n, below.coordinates, j + 1)
@@ -585,7 +576,7 @@ cdef class NystroemMap(FeatureMap):
         piece.under.joins = False
         slot = self.inducing.admit(piece.under, 0, n + 1)
         self.inducing.hold(slot)
-        self.rows.keep_facts(piece.under, 0, slot)
+        self.inducing.keep_facts(piece.under, 0, slot)
         self.factor.append(piece.under.coordinates, piece.under.coordinates[n])
 
     cdef change(self, Piece piece, Py_ssize_t first):
@@ -596,8 +587,8 @@ cdef class NystroemMap(FeatureMap):
         if not self.grows() or self.inducing.stop < self.size:
             return None
         below.source, below.source_data = piece.source, piece.source_data
-        self.rows.open(below, first, 1, False, False)
-        below.coordinates = <double*> below.buffer(COORDINATES, self.rows.program.depth * self.size * sizeof(double))
+        self.inducing.open(below, first, 1, False, False)
+        below.coordinates = <double*> below.buffer(COORDINATES, self.inducing.program.depth * self.size * sizeof(double))
         rest = self.read(below, 0, below.coordinates)
         if self.twin(below) >= 0 or not rest > self.dependent * below.own[0]:
             return None
@@ -636,7 +627,7 @@ cdef class NystroemMap(FeatureMap):
         if next is None:
             return
         self.successor = None
-        self.inducing, self.rows, self.tenant, self.factor = next.inducing, next.rows, next.tenant, next.factor
+        self.inducing, self.factor = next.inducing, next.factor
         self.inverse, self.inverse_data, self.of_rows = next.inverse, next.inverse_data, next.of_rows
 
     def set_inverse(self):
@@ -676,7 +667,6 @@ cdef class NystroemMap(FeatureMap):
         n = len(state["factor"])
         self.begin(state.get("origin"))
         self.inducing.restore({**state, "birthdays": np.arange(1, n + 1)})
-        self.rows.restore()
         for slot in range(n):
             self.inducing.hold(slot)
         self.factor = Factor(n)

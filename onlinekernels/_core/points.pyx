@@ -8,11 +8,12 @@ import numpy as np
 from libc.string cimport memcmp, memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
-from onlinekernels._core.dictionary cimport Aged, KernelRows
+from onlinekernels._core.dictionary cimport Aged, Dictionary, RowTable, Table
 from onlinekernels._core.formulas.vecmath cimport (ok_all_finite, ok_inner_row, ok_inner_row_f, ok_l1_block,
                                                    ok_l1_block_f, ok_precise_dot, ok_precise_dot_f, ok_subtract,
                                                    ok_subtract_f)
 from onlinekernels._core.functions cimport CENTERED, DENSE_ROW, INNER, L1, OWN, OWN_INNER, OWN_L1, SQUARES, TILTS, apart
+from onlinekernels._core.kernels cimport Program
 from onlinekernels._core.linalg cimport ok_gram, ok_gram_pays, ok_inner_block
 
 # ---- Rows of an array, and Python objects --------------------------------------------------------
@@ -22,19 +23,27 @@ cdef enum:
     WIDE = 128                  # unless rows are short: then its product is the faster one
 
 
+@cython.final
 cdef class DensePoints(Dictionary):
     """Rows of an array, kept about an origin.
 
     Parameters
     ----------
-    n_features, dtype
+    n_features, dtype, program
         As for `Dictionary`.
     origin : array or None
         Where distances from inner products lose no digits; None is 0.
     """
 
-    def __init__(self, Py_ssize_t n_features, dtype, origin=None):
-        Dictionary.__init__(self, n_features, dtype)
+    cdef RowTable rows                      # the points
+    cdef char* point_data                   # the same
+    cdef Py_ssize_t point_bytes             # bytes of one point
+    cdef bint single                        # points are float32
+    cdef readonly object origin             # that points are kept about, in their precision; or None
+    cdef const char* origin_data            # of `origin`, or NULL
+
+    def __init__(self, Py_ssize_t n_features, dtype, origin=None, Program program=None):
+        Dictionary.__init__(self, n_features, dtype, program)
         self.single = self.dtype == np.float32
         self.rows = self.add_table(RowTable(n_features, self.dtype))
         self.point_bytes = n_features * self.dtype.itemsize
@@ -53,7 +62,7 @@ cdef class DensePoints(Dictionary):
 
     # ---- Pieces -------------------------------------------------------------------------------
 
-    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef int open_points(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         """A single row does without numpy."""
         cdef Py_ssize_t i, size = self.point_bytes
         cdef const char* x = piece.source_data + first * size
@@ -224,16 +233,23 @@ cdef class DensePoints(Dictionary):
     def restore_points(self, state):
         self.points[:] = state["points"]
 
+
 @cython.final
 cdef class Objects(Dictionary):
-    """Python objects; their kernel values come from Python, one row at a time."""
+    """Python objects; their kernel values come from Python, one row at a time.
 
+    Parameters
+    ----------
+    kernel : Kernel
+    """
+
+    cdef readonly object kernel             # of Python objects
     cdef readonly list objects              # an entry for each slot
     cdef list coming                        # the same after the next move
 
-    def __init__(self):
+    def __init__(self, kernel):
         Dictionary.__init__(self, 0, np.float64)
-        self.objects = []
+        self.kernel, self.objects, self.takes_objects = kernel, [], True
 
     cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1:
         cdef Py_ssize_t i
@@ -245,14 +261,81 @@ cdef class Objects(Dictionary):
     cdef void move_points(self) noexcept:
         self.objects, self.coming = self.coming, None
 
-    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
-        """The kernel values have been put into the piece already; see `ObjectRows`."""
+    cdef int attach(self, Piece piece, examples) except -1:
+        piece.source = examples
         return 0
+
+    cdef Py_ssize_t piece_rows(self):
+        return 1
+
+    cdef Py_ssize_t rows_to_evaluate(self):
+        return 1
+
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        piece.example = x = piece.source[first]
+        if learning:
+            self.reserve(1)
+        piece.own = <double*> piece.buffer(OWN, sizeof(double))
+        piece.values_array = self.row(x)
+        piece.own[0] = self.kernel.self_value(x) if learning or self.evaluates_own else 1.0
+        piece.begin(1)
+        piece.first = self.start
+        piece.values = <const double*> array_data(piece.values_array)
+        return 0
+
+    cdef row(self, x):
+        """Kernel values of an object with the points, checked to be as many numbers."""
+        points = self.in_use()
+        row = np.ascontiguousarray(self.kernel.row(x, points), dtype=np.float64)
+        if row.shape != (len(points),):
+            raise ValueError(f"The kernel gave an array of shape {row.shape} for one example and "
+                             f"{len(points)} terms; expected shape {(len(points),)}.")
+        return row
+
+    cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil:
+        return piece.values
+
+    cdef void keep_facts(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+        pass
+
+    cdef bint point_is_finite(self, Piece piece, Py_ssize_t i) noexcept nogil:
+        return True
+
+    cdef int close(self, Piece piece) except -1:
+        self.keep(piece, piece.example)
+        piece.example = None
+        return 0
+
+    cdef open_start(self, Piece piece, points, kept):
+        self.reserve(len(kept))
+        piece.begin(0)
+        piece.own = <double*> piece.buffer(OWN, max(1, len(kept)) * sizeof(double))
+        piece.source = [points[i] for i in kept]
+        return piece.source
+
+    cdef int settle_start(self, Piece piece, points, Py_ssize_t i) except -1:
+        self.keep(piece, points[i])
+        return 0
+
+    cdef void newcomers_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil:
+        cdef Py_ssize_t other, first = piece.first
+        for other in range(self.start, self.stop):
+            if other != slot:
+                out[other - self.start] = piece.values[other - first]
+        out[slot - self.start] = own
+
+    def values_between(self):
+        points = self.in_use()
+        values = np.empty((len(points), len(points)))
+        for i, x in enumerate(points):
+            values[i] = self.row(x)
+            values[i, i] = self.kernel.self_value(x)
+        return values
 
     cdef keep(self, Piece piece, x):
         """The example that a piece was about, if it was admitted; what nobody holds any more is let go."""
         cdef Py_ssize_t slot, i
-        if piece.slot >= 0 and (<int*> self.holders.data)[piece.slot]:
+        if piece.slot >= 0 and self.taken.data[piece.slot]:
             self.objects[piece.slot] = x
         for slot in range(piece.first, self.start):
             self.objects[slot] = None
@@ -277,94 +360,7 @@ cdef class Objects(Dictionary):
         self.objects[:] = list(state["objects"])
 
 
-@cython.final
-cdef class ObjectRows(KernelRows):
-    """A kernel on Python objects; its values come one row at a time.
-
-    Parameters
-    ----------
-    dictionary : Objects
-    kernel : Kernel
-    """
-
-    cdef readonly object kernel         # Python kernel on objects
-    cdef Objects objects                # the dictionary
-
-    def __init__(self, Objects dictionary, kernel):
-        KernelRows.__init__(self, dictionary)
-        self.kernel = kernel
-        self.objects = dictionary
-        self.takes_objects = True
-
-    cdef int attach(self, Piece piece, examples) except -1:
-        piece.source = examples
-        return 0
-
-    cdef Py_ssize_t piece_rows(self):
-        return 1
-
-    cdef Py_ssize_t rows_to_evaluate(self):
-        return 1
-
-    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
-        piece.example = x = piece.source[first]
-        if learning:
-            self.dictionary.reserve(1)
-        piece.own = <double*> piece.buffer(OWN, sizeof(double))
-        piece.values_array = self.row(x)
-        piece.own[0] = self.kernel.self_value(x) if learning or self.evaluates_own else 1.0
-        piece.begin(1)
-        piece.first = self.dictionary.start
-        piece.values = <const double*> array_data(piece.values_array)
-        return 0
-
-    cdef row(self, x):
-        """Kernel values of an object with the points, checked to be as many numbers."""
-        points = self.objects.in_use()
-        row = np.ascontiguousarray(self.kernel.row(x, points), dtype=np.float64)
-        if row.shape != (len(points),):
-            raise ValueError(f"The kernel gave an array of shape {row.shape} for one example and "
-                             f"{len(points)} terms; expected shape {(len(points),)}.")
-        return row
-
-    cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil:
-        return piece.values
-
-    cdef int close(self, Piece piece) except -1:
-        self.objects.keep(piece, piece.example)
-        piece.example = None
-        return 0
-
-    cdef open_start(self, Piece piece, points, kept):
-        self.dictionary.reserve(len(kept))
-        piece.begin(0)
-        piece.own = <double*> piece.buffer(OWN, max(1, len(kept)) * sizeof(double))
-        piece.source = [points[i] for i in kept]
-        return piece.source
-
-    cdef int settle_start(self, Piece piece, points, Py_ssize_t i) except -1:
-        self.objects.keep(piece, points[i])
-        return 0
-
-    cdef void newcomers_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil:
-        cdef Py_ssize_t other, first = piece.first
-        for other in range(self.dictionary.start, self.dictionary.stop):
-            if other != slot:
-                out[other - self.dictionary.start] = piece.values[other - first]
-        out[slot - self.dictionary.start] = own
-
-    def values_between(self):
-        points = self.objects.in_use()
-        values = np.empty((len(points), len(points)))
-        for i, x in enumerate(points):
-            values[i] = self.row(x)
-            values[i, i] = self.kernel.self_value(x)
-        return values
-
-
 # ---- Sparse rows ---------------------------------------------------------------------------------
-# Kernels that are functions of inner products need nothing else of an example.  One example is spread over a dense
-# vector, and each point gathers from it.  The non-zeros of all points are in one arena.
 
 cdef class Rows:
     """Rows of a CSR matrix: indices ascend within a row, values are finite."""
@@ -457,16 +453,24 @@ cdef inline double inner_with(const int* index, const double* value, Py_ssize_t 
     return even + odd
 
 
+@cython.final
 cdef class SparsePoints(Dictionary):
     """Sparse rows; kernels on them need inner products only.
 
     Parameters
     ----------
-    n_features : int
+    n_features, program
+        As for `Dictionary`.
     """
 
-    def __init__(self, Py_ssize_t n_features):
-        Dictionary.__init__(self, n_features, np.float64)
+    cdef readonly Table spans           # (2, capacity) int64: where the non-zeros of each point begin and end in the arena
+    cdef object index_array, value_array        # the arena: non-zeros of all points, and of dropped ones
+    cdef int* index                     # columns of these non-zeros,
+    cdef double* value                  # and their values
+    cdef Py_ssize_t used                # of the arena
+
+    def __init__(self, Py_ssize_t n_features, Program program):
+        Dictionary.__init__(self, n_features, np.float64, program)
         self.spans = self.new_table(2, np.int64)
         self.set_arena(self.spans.array, np.zeros(0, dtype=np.int32), np.zeros(0), 0)
 
@@ -493,7 +497,7 @@ cdef class SparsePoints(Dictionary):
 
     # ---- Pieces -------------------------------------------------------------------------------
 
-    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef int open_points(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
         cdef Rows rows = piece.source
         cdef Py_ssize_t i, k
         if learning:

@@ -31,7 +31,7 @@ from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isfinite, sqrt
 from libc.string cimport memcmp, memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import aligned_empty, check_array, check_number
-from onlinekernels._core.dictionary cimport Dictionary, KernelRows, Table, Tenant
+from onlinekernels._core.dictionary cimport Dictionary, Observer, Table
 from onlinekernels._core.formulas.moves cimport Standing, stand_still
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot, ok_least
 from onlinekernels._core.functions cimport MOVE, N_SHARED, OWN, Example, Function, Outputs, Scratch
@@ -859,7 +859,7 @@ cdef double DETERMINED = 1e-11
 cdef double BETTER = 1e-5
 cdef long long STAYS = 1 << 40  # marks a role while others are given up
 
-cdef class InducingPoints(Tenant):
+cdef class InducingPoints(Observer):
     """Which slots of a dictionary the points of a posterior, and its pending rows, are in.
 
     Parameters
@@ -878,7 +878,7 @@ cdef class InducingPoints(Tenant):
     def __init__(self, Dictionary dictionary, long long most):
         self.dictionary, self.most = dictionary, most
         self.roles, self.orders = dictionary.new_table(1, np.int64), dictionary.new_table(1, np.intp)
-        dictionary.add_tenant(self)
+        dictionary.observer = self
         self.moved()
 
     cdef void moved(self) noexcept:
@@ -913,7 +913,8 @@ cdef class PointsPosterior(Posterior):
 
     Parameters
     ----------
-    rows : KernelRows
+    dictionary : Dictionary
+        With a kernel.
     outputs, memory, classes
         As for `Posterior`.
     budget : int or None
@@ -922,20 +923,19 @@ cdef class PointsPosterior(Posterior):
         A point joins if its variance, given f at all others, exceeds this, or 1e-11, times k(x, x).
     """
 
-    cdef readonly KernelRows rows           # the kernel, over
-    cdef readonly Dictionary dictionary     # the points and the pending rows,
+    cdef readonly Dictionary dictionary     # the kernel, over the points and the pending rows,
     cdef readonly InducingPoints inducing   # whose slots it knows
     cdef readonly long long most            # points that stay at a checkpoint
     cdef readonly double tolerance          # a point joins above this variance given f at all others, relative to k(x, x)
     cdef readonly Factor factor             # L, with room for `capacity` points
     cdef long long born                     # birthday of the latest example
 
-    def __init__(self, *, KernelRows rows, Outputs outputs, double memory, bint classes, budget, double tolerance):
-        Posterior.__init__(self, rows.dictionary.n_features, rows.dictionary.dtype, outputs, memory, classes)
+    def __init__(self, *, Dictionary dictionary, Outputs outputs, double memory, bint classes, budget, double tolerance):
+        Posterior.__init__(self, dictionary.n_features, dictionary.dtype, outputs, memory, classes)
         self.keeps = "terms"
-        self.rows, self.dictionary = rows, rows.dictionary
-        self.takes_objects, self.notices_bad_points = rows.takes_objects, rows.notices_bad_points
-        rows.look_at_own()
+        self.dictionary = dictionary
+        self.takes_objects, self.notices_bad_points = dictionary.takes_objects, dictionary.notices_bad_points
+        dictionary.evaluates_own = True
         self.most = UNBOUNDED if budget is None else budget
         self.inducing = InducingPoints(self.dictionary, UNBOUNDED if budget is None else budget + 2 * CHECKPOINT)
         self.tolerance = tolerance
@@ -953,23 +953,23 @@ cdef class PointsPosterior(Posterior):
         return 0
 
     cdef int attach(self, Scratch w, examples) except -1:
-        return self.rows.attach(w.piece, examples)
+        return self.dictionary.attach(w.piece, examples)
 
     cdef Py_ssize_t piece_rows(self):
         return 1 if self.takes_objects else CHECKPOINT - self.root.n % CHECKPOINT
 
     cdef Py_ssize_t rows_to_evaluate(self):
-        return self.rows.rows_to_evaluate()
+        return self.dictionary.rows_to_evaluate()
 
     cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
-        return self.rows.open(w.piece, first, m, learning, turned)
+        return self.dictionary.open(w.piece, first, m, learning, turned)
 
     cdef Py_ssize_t read_key(self, PosteriorScratch w) noexcept nogil:
         """Kernel values: as long as nothing was learned, all follows from them."""
         cdef Py_ssize_t r, n = self.n, start = self.dictionary.start
         cdef const double* values
         if self.dictionary.size():
-            values = self.rows.values(w.piece, 0)
+            values = self.dictionary.values(w.piece, 0)
             for r in range(n):
                 w.new_key[r] = values[self.inducing.order[r] - start]
             for r in range(self.root.n):
@@ -997,31 +997,31 @@ cdef class PointsPosterior(Posterior):
             s = self.root.n + i
             a, K = self.a + s * room, self.K + s * CHECKPOINT
             if self.dictionary.size():
-                values = self.rows.values(w.piece, i)
+                values = self.dictionary.values(w.piece, i)
                 for r in range(n):
                     a[r] = values[order[r] - start]
                 for r in range(self.root.n):
                     K[r] = values[pending[r] - start]
-            values = self.rows.own_values(w.piece, i)
+            values = self.dictionary.own_values(w.piece, i)
             for r in range(i):
                 K[self.root.n + r] = values[r]
             K[s] = w.piece.own[i]
         self.factor.solve_rows(self.a + self.root.n * room, room, m)
 
     cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil:
-        return self.rows.point_is_finite(w.piece, i)
+        return self.dictionary.point_is_finite(w.piece, i)
 
     cdef void admit(self, PosteriorScratch w, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t slot
         self.born += 1
         slot = self.dictionary.admit(w.piece, i, self.born)
-        self.rows.keep_facts(w.piece, i, slot)
+        self.dictionary.keep_facts(w.piece, i, slot)
         self.dictionary.hold(slot)
         self.inducing.pending[self.root.n] = slot
         (<long long*> self.inducing.roles.data)[slot] = -1 - self.root.n
 
     cdef int close(self, Scratch w) except -1:
-        return self.rows.close(w.piece)
+        return self.dictionary.close(w.piece)
 
     cdef int tidy(self) except -1:
         self.dictionary.tidy()
@@ -1122,7 +1122,7 @@ cdef class PointsPosterior(Posterior):
         with nogil:
             memset(scratch.totals, 0, self.outputs.n * m * sizeof(double))
             for slot in range(start, self.dictionary.stop):
-                values = self.rows.slot_over_piece(w.piece, slot)
+                values = self.dictionary.slot_over_piece(w.piece, slot)
                 for l in range(self.outputs.n):
                     ok_axpy(scratch.expansion[l * size + slot - start], values, scratch.totals + l * m, m)
         return 0
@@ -1133,7 +1133,7 @@ cdef class PointsPosterior(Posterior):
             for l in range(self.outputs.n):
                 out[l] = w.totals[l * w.piece.rows + i]
         elif size:
-            ok_times_rows(w.expansion, size, self.outputs.n, size, self.rows.values(w.piece, i), out)
+            ok_times_rows(w.expansion, size, self.outputs.n, size, self.dictionary.values(w.piece, i), out)
         else:
             for l in range(self.outputs.n):
                 out[l] = 0.0
@@ -1147,11 +1147,11 @@ cdef class PointsPosterior(Posterior):
         cdef const double* values
         for j in range(m):
             if j == 0 or self.takes_objects:    # objects come one by one
-                self.rows.open(w.piece, first + j, 1 if self.takes_objects else m, False, False)
+                self.dictionary.open(w.piece, first + j, 1 if self.takes_objects else m, False, False)
             i = 0 if self.takes_objects else j
             own[j] = w.piece.own[i]
             if self.dictionary.size():
-                values = self.rows.values(w.piece, i)
+                values = self.dictionary.values(w.piece, i)
                 for r in range(n):
                     a[j, r] = values[self.inducing.order[r] - start]
                 for r in range(p):
@@ -1200,7 +1200,6 @@ cdef class PointsPosterior(Posterior):
         """Continue from a state that has been checked."""
         cdef Py_ssize_t slot, n = len(state["factor"])
         self.dictionary.restore(state)
-        self.rows.restore()
         self.inducing.roles.array[0] = state["roles"]
         for slot in range(self.dictionary.capacity):
             self.dictionary.hold(slot)
@@ -1218,7 +1217,7 @@ cdef class PointsPosterior(Posterior):
         assert self.factor.n == self.n and self.factor.room == self.capacity
         roles = self.inducing.roles.array[0]
         assert sorted(roles[roles != 0].tolist()) == [*range(-self.root.n, 0), *range(1, self.n + 1)]
-        assert (self.dictionary.holders.array[0, roles != 0] > 0).all() and self.n <= self.most
+        assert self.dictionary.taken.array[0, roles != 0].all() and self.n <= self.most
         for slot in np.flatnonzero(roles):
             role = roles[slot]
             assert slot == (self.inducing.order[role - 1] if role > 0 else self.inducing.pending[-1 - role])

@@ -20,7 +20,6 @@ from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVER
 from onlinekernels._core.functions cimport LOSS, MOVE, NOBODY, PYTHON, Piece
 from onlinekernels._core.run.watch cimport RESTARTED
 from onlinekernels._core.terms cimport Coefficients, KernelTerms
-from onlinekernels._core.trees cimport Tree
 
 # ---- The contract of rules -----------------------------------------------------------------------
 
@@ -41,34 +40,8 @@ cdef class Rule:
 
     A rule says which `forms` it serves, by the names of their classes. It decides first, which changes nothing: it writes to
     the example, e.move, and e.term where all labels move. What its own state will be goes to e.decision, where it has
-    `decision_size` bytes; when the move is carried out, `accept` makes the state follow. With n outputs, it implements
-
-    `move(now, e)`
-        the move in the direction of e.view, if it serves such a form: e.move.transform, alpha and offset. The scalar, its
-        pace and the norms stay as they are unless it says otherwise. O(1);
-    `move_all(now, outputs, y, k, e)`
-        a move with a coefficient for every label, if it serves such a form: e.term.alpha, and e.term.offset. What it may
-        find there is the derivative of the loss, e.derivative. O(n) and one product with the label kernel;
-
-    and may implement
-
-    `shrink(t, e)`
-        the factor that it will apply to f, if it `looks_ahead`, at the scores after that. O(1);
-    `look_back(now, e)`
-        before that, if it has a trace too: the example at f_t itself, along e.term.labels. O(1);
-    `decide_offsets(labels, offset, e)`
-        after the move, if it adapts offsets itself, or something that goes with each of them. O(n);
-    `accept(now, labels, offset, e)`
-        the move is carried out: let its own state follow, and offsets that it adapts itself. O(n);
-    `follow(w, e)`
-        the move has been carried out: w.piece.slot is where the example is now. O(1) for all but second-order rules and
-        those that move coefficients of other terms;
-    `state`, `check_state`, `restore`, `grow`
-        for a state of its own, between calls. Numbers per slot, or per pair of slots, are tables of the dictionary;
-    `stand_on(function)`
-        to know the function that it will move;
-    `take_loss(loss)`
-        to know a Python loss, if it `asks_loss` itself in `move`; e.failure says if that went wrong.
+    `decision_size` bytes; when the move is carried out, `accept` makes the state follow. With n outputs, it implements `move` or
+    `move_all`, as its forms ask. Numbers per slot, or per pair of slots, are tables of the dictionary.
 
     Parameters
     ----------
@@ -86,19 +59,22 @@ cdef class Rule:
     # ---- Decide -------------------------------------------------------------------------------
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        """For forms that ask for a move in one direction."""
+        """The move in the direction of e.view: e.move.transform, alpha and offset. The scalar, its pace and the norms stay as
+        they are unless it says otherwise. A rule that `asks_loss` asks a Python loss itself; e.failure says if that went
+        wrong. O(1)."""
         pass
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
-        """For forms that ask for a coefficient for every output."""
+        """A move with a coefficient for every label: e.term.alpha, and e.term.offset. What it may find there is the derivative
+        of the loss, e.derivative. O(n) and one product with the label kernel."""
         pass
 
     cdef void look_back(self, const Standing* now, Example e) noexcept nogil:
-        """The example as f_t sees it, before the rule is asked how much it will shrink f. O(1)."""
+        """The example at f_t itself, along e.term.labels, before `shrink`: for rules with a trace that look ahead. O(1)."""
         pass
 
     cdef double shrink(self, long long t, Example e) noexcept nogil:
-        """What the rule leaves of old coefficients at example t, if it looks at the scores after that. O(1)."""
+        """The factor that it will apply to f at example t, if it `looks_ahead`, at the scores after that. O(1)."""
         return 1.0
 
     cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil:
@@ -120,7 +96,8 @@ cdef class Rule:
         pass
 
     cdef void follow(self, Scratch w, Example e) noexcept nogil:
-        """The move has been carried out: w.piece.slot is where the example is now, -1 if it is nowhere. O(1)."""
+        """The move has been carried out: w.piece.slot is where the example is now, -1 if it is nowhere. O(1) for all but
+        second-order rules and those that move coefficients of other terms."""
         pass
 
     # ---- Tell ---------------------------------------------------------------------------------
@@ -970,51 +947,10 @@ cdef class Projected(Rule):
             e.term.stays_out = True
 
 
-# ---- Coefficients that move again: the loops of the Kernel-Adatron, and the rule of LASVM --------
+# ---- Coefficients that move again: LASVM ----------------------------------------------------------
 
 cdef enum:
     SEEDS = 5           # examples that enter while there are none of the other class
-
-
-cdef inline double step_of(double alpha, double score, double y, double step) noexcept nogil:
-    """What alpha becomes: V 3."""
-    return fmax(0.0, alpha + step * (1.0 - y * score))
-
-
-def pass_over_block(double[:, ::1] gram, Py_ssize_t first, const double[::1] y, double[::1] alpha,
-                    double[::1] scores, double step):
-    """Examples first, first + 1, ... in turn.
-
-    gram has their kernel values with all examples, scores their f(x), which earlier ones of the block
-    change.
-    """
-    cdef Py_ssize_t i, j, m = gram.shape[0]
-    cdef double new, change
-    with nogil:
-        for i in range(m):
-            new = step_of(alpha[first + i], scores[i], y[first + i], step)
-            change = (new - alpha[first + i]) * y[first + i]
-            alpha[first + i] = new
-            if change != 0.0:
-                for j in range(i + 1, m):
-                    scores[j] += change * gram[j, first + i]
-
-
-def pass_over_tree(Tree tree, const double[:, ::1] points, double scale, const double[::1] y, double[::1] alpha,
-                   double step):
-    """All examples in turn; the tree holds sum_i alpha_i y_i K(x_i, .)."""
-    cdef Py_ssize_t i
-    cdef double new, change, score
-    cdef int[::1] at = np.zeros(points.shape[1], dtype=np.int32)
-    tree.reserve(points.shape[0])
-    with nogil:
-        for i in range(points.shape[0]):
-            tree.evaluate_into(&points[i, 0], 1, &score, &at[0])
-            new = step_of(alpha[i], scale * score, y[i], step)
-            change = (new - alpha[i]) * y[i]
-            alpha[i] = new
-            if change != 0.0:
-                tree.put(&points[i, 0], &change, tree.all_rows, 1)
 
 
 cdef inline double settled(double alpha, double bound) noexcept nogil:
@@ -1118,7 +1054,7 @@ cdef class Pairwise(Rule):
         """Whether it makes a pair that is worth a step, or there is nobody to make one with, and few wait for that."""
         cdef Pair pair = self.best_pair()
         if (pair.down if bound > 0.0 else pair.up) == NOBODY:
-            return self.terms.count < SEEDS
+            return self.dictionary.held < SEEDS
         if bound > 0.0:
             return gradient - self.gradient()[pair.down] > self.tolerance
         return self.gradient()[pair.up] - gradient > self.tolerance
@@ -1146,7 +1082,7 @@ cdef class Pairwise(Rule):
         cdef double gradient = 1.0 if admitted.bound > 0.0 else -1.0
         cdef Pair pair
         self.alpha()[slot] = 0.0
-        self.function.rows.newcomers_values(piece, slot, admitted.own, row + start)
+        self.dictionary.newcomers_values(piece, slot, admitted.own, row + start)
         for other in range(start, self.dictionary.stop):
             if not self.terms.holds(other):
                 row[other] = 0.0
@@ -1289,11 +1225,11 @@ cdef class Pairwise(Rule):
     def restore(self, state):
         self.numbers.array[0], self.numbers.array[1] = state["gradients"], state["bounds"]
         self.rows_gap = state["rows_gap"]
-        lower = np.tril(self.function.rows.values_between())     # of two, the younger has looked at the older
+        lower = np.tril(self.dictionary.values_between())     # of two, the younger has looked at the older
         self.kernel_values.array[:] = lower + np.tril(lower, -1).T
 
     def _check(self):
-        held = self.terms.mine.array[0] != 0
+        held = self.dictionary.taken.array[0] != 0
         bounds, share = self.numbers.array[1], self.terms.stored.array[0] * np.sign(self.numbers.array[1])
         assert (bounds[held] != 0).all() and (share[held] >= 0).all() and (share <= np.abs(bounds))[held].all()
         assert np.isfinite(self.numbers.array[0, held]).all()

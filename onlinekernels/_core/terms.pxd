@@ -1,6 +1,6 @@
 """Functions that are sums over terms: coefficients in the slots of a dictionary, a budget, and the kernel over its points."""
 cimport cython
-from onlinekernels._core.dictionary cimport Dictionary, KernelRows, Table, Tenant
+from onlinekernels._core.dictionary cimport Dictionary, Observer, Table
 from onlinekernels._core.formulas.frame cimport Frame
 from onlinekernels._core.functions cimport Function, Outcome, Scratch, Term
 
@@ -8,7 +8,7 @@ from onlinekernels._core.functions cimport Function, Outcome, Scratch, Term
 cdef double NEARLY
 
 
-cdef class Coefficients(Tenant)
+cdef class Coefficients(Observer)
 
 
 cdef class Budget:
@@ -30,14 +30,12 @@ cdef class Budget:
     cdef int widen(self, Coefficients terms, Py_ssize_t rows) except -1
 
 
-cdef class Coefficients(Tenant):
+cdef class Coefficients(Observer):
     cdef readonly Dictionary dictionary     # the points
     cdef readonly Budget budget             # which terms stay
     cdef readonly int channels              # of the frame
     cdef readonly Py_ssize_t rows           # numbers stored per channel
-    cdef readonly Py_ssize_t count          # slots held: terms
     cdef readonly Table stored              # (channels * rows, capacity), in frame coordinates; 0 where there is no term
-    cdef readonly Table mine                # uint8: whether a slot is held
     cdef bint stale                         # a coefficient has faded to 0: settle soon
     cdef bint keeps_zeros                   # a term stays although its coefficient is 0: it may move yet
 
@@ -82,7 +80,5 @@ cdef class Terms(Function):
 
 @cython.final
 cdef class KernelTerms(Terms):
-    cdef readonly KernelRows rows       # the kernel between an example and the points
-
     cdef int add_up_by_slots(self, TermsScratch w, int last) except -1
     cdef int make_budget_room(self, Scratch w) except -1

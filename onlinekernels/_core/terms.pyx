@@ -25,44 +25,8 @@ cdef class Budget:
     """Makes room in a function: says which of its terms goes, and what becomes of that term's coefficient.
 
     One budget belongs to one function. Complexities count the n terms, and outputs as one. Sizes are in the frame's
-    coordinates, as `terms.size_of` gives them: all terms share the frame, and only a fold changes them. It must implement
-
-    `victim(terms, size)`
-        the slot of the term that goes if another one of this size comes: NOBODY if there is room, NEWCOMER if it is
-        the newcomer that does not come. O(1), or O(log n) with a heap;
-
-    and may implement
-
-    `make_room(terms, scratch, term, i, size, outcome)`
-        the same question, asked with the newcomer at hand: its term; k(x, x) in w.piece.own[i] and, if `looks_at_newcomers`,
-        its kernel values with all slots in use in w.piece.values. The answer is in the outcome, which says before that there is
-        room and nothing to hand over. On the way to it, numbers go to w.for_budget and nowhere else: `numbers` says how many
-        at most, and nothing of the budget changes;
-    `hand_over(terms, scratch, term, i, outcome)`
-        that is carried out: those that stay take over what they can of what goes, which is still there, and the newcomer's
-        term too may change. It says in outcome.residual how much is lost;
-    `expiring(terms, t)`
-        the slot of a term that f may not use after example t; asked again until it is NOBODY. O(1). It is asked after every
-        example, so that a budget can know what time it is;
-    `entered(terms, slot)`, `left(terms, slot)`
-        to follow which terms there are. O(1) for a queue, O(log n) for a heap, O(n) for numbers of pairs;
-    `changed(terms)`
-        all coefficients have been folded. O(n);
-    `begin(terms)`
-        before there are terms: make tables of the dictionary for what it keeps, which follow the slots. O(1);
-    `prepare(terms, capacity)`
-        there may soon be so many slots: get other memory that this needs, before anything moves. O(capacity^2) at most;
-    `arrange(terms)`
-        start anew: the terms have moved, and the order of their slots is that of their age. O(n);
-    `widen(terms, rows)`
-        there are about to be so many outputs: get memory for them, which may be too much for those there are. O(rows n);
-    `stand_on(rows)`
-        the kernel over the dictionary, before there are terms. O(1);
-    `state`, `check_numbers`, `restore`
-        for numbers of its own. The last one is called when the terms are back, after `arrange`, but slots are in the order
-        of the state, which is that of the hypothesis: it has "t" and "birthdays", too;
-    `check_state(birthdays)`
-        where a file can have terms in an order, or of an age, that cannot be.
+    coordinates, as `terms.size_of` gives them: all terms share the frame, and only a fold changes them. A budget implements
+    `victim`, and what else it needs to know or to do.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -73,24 +37,32 @@ cdef class Budget:
         return 0
 
     cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
-        """Who goes for a newcomer of this size. O(1)."""
+        """The slot of the term that goes if another one of this size comes: NOBODY if there is room, NEWCOMER if it is the
+        newcomer that does not come. O(1), or O(log n) with a heap."""
         return NOBODY
 
     cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
                         Outcome* outcome) noexcept nogil:
-        """Say who goes for a newcomer of this size. As `victim`."""
+        """The same question, asked with the newcomer at hand: its term; k(x, x) in w.piece.own[i] and, if `looks_at_newcomers`,
+        its kernel values with all slots in use in w.piece.values.
+
+        The answer is in the outcome, which says before that there is room and nothing to hand over. On the way to it, numbers
+        go to w.for_budget and nowhere else, at most as many as `numbers` says, and nothing of the budget changes.
+        """
         outcome.slot = self.victim(terms, size)
 
     cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
-        """Carry out what `make_room` has said, but for leaving and entering. O(1)."""
+        """That is carried out: those that stay take over what they can of what goes, which is still there, and the newcomer's
+        term too may change. Say in outcome.residual how much is lost."""
         pass
 
     cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil:
-        """A term that f may not use after example t. O(1)."""
+        """The slot of a term that f may not use after example t; asked after every example until it is NOBODY, so that a budget
+        can know what time it is. O(1)."""
         return NOBODY
 
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
-        """A slot has a term now. O(1), of a heap O(log terms), of pairs O(terms)."""
+        """A slot has a term now. O(1) for a queue, O(log n) for a heap, O(n) for numbers of pairs."""
         pass
 
     cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
@@ -102,30 +74,34 @@ cdef class Budget:
         pass
 
     cdef int begin(self, Coefficients terms) except -1:
+        """Before there are terms: make tables of the dictionary for what it keeps, which follow the slots. O(1)."""
         return 0
 
     cdef int prepare(self, Coefficients terms, Py_ssize_t capacity) except -1:
+        """There may soon be so many slots: get other memory that this needs, before anything moves. O(capacity^2) at most."""
         return 0
 
     cdef void arrange(self, Coefficients terms) noexcept nogil:
-        """The terms have moved. O(terms)."""
+        """Start anew: the terms have moved, and the order of their slots is that of their age. O(n)."""
         pass
 
     cdef int widen(self, Coefficients terms, Py_ssize_t rows) except -1:
+        """There are about to be so many outputs: get memory for them, which may be too much for those there are. O(rows n)."""
         return 0
 
-    def stand_on(self, rows):
-        """Look at the kernel, if that is needed."""
+    def stand_on(self, program):
+        """Look at the kernel, before there are terms; None for one in Python. O(1)."""
 
     def state(self, Coefficients terms, slots):
         """Named numbers and arrays about the terms in these slots. O(its size)."""
         return {}
 
     def restore(self, Coefficients terms, state):
-        """Continue from a state that has been checked; slots are in its order. O(its size)."""
+        """Continue from a state that has been checked, when the terms are back, after `arrange`, but in the order of the state,
+        which is that of the hypothesis: it has "t" and "birthdays", too. O(its size)."""
 
     def check_numbers(self, state, Py_ssize_t n):
-        """ValueError unless what `state` gave fits n terms. O(their size)."""
+        """ValueError unless what `state` gave fits n terms. O(its size)."""
 
     def check_state(self, birthdays):
         """ValueError unless a model under this budget can have terms with these birthdays, in the order of sums. O(n)."""
@@ -134,10 +110,10 @@ cdef class Budget:
 
     def _check(self, Coefficients terms):
         """Assert every invariant."""
-        assert terms.count <= self.most
+        assert terms.dictionary.held <= self.most
 
 
-cdef class Coefficients(Tenant):
+cdef class Coefficients(Observer):
     """Coefficients in slots, rows (channel, label), as a frame stores them.
 
     Parameters
@@ -156,11 +132,10 @@ cdef class Coefficients(Tenant):
         self.channels = channels
         self.rows = rows
         self.stored = dictionary.new_table(channels * rows)
-        self.mine = dictionary.new_table(1, np.uint8)
         budget.begin(self)
         budget.prepare(self, dictionary.capacity)
         budget.arrange(self)
-        dictionary.add_tenant(self)
+        dictionary.observer = self
 
     cdef double* column(self, Py_ssize_t slot) noexcept nogil:
         """The coefficients of a slot: one of each row, `capacity` apart. O(1)."""
@@ -168,7 +143,7 @@ cdef class Coefficients(Tenant):
 
     cdef bint holds(self, Py_ssize_t slot) noexcept nogil:
         """Whether a slot has a term: O(1)."""
-        return self.mine.data[slot] != 0
+        return self.dictionary.taken.data[slot] != 0
 
     cdef double size_of(self, Py_ssize_t slot) noexcept nogil:
         """max_y |coefficient| in frame coordinates: all terms share the frame, so their order by it never changes. O(rows)."""
@@ -190,9 +165,7 @@ cdef class Coefficients(Tenant):
 
     cdef void put(self, Py_ssize_t slot, const Term* term) noexcept nogil:
         """A new term in a slot of the dictionary. O(channels rows), and the budget's."""
-        self.mine.data[slot] = 1
         self.dictionary.hold(slot)
-        self.count += 1
         self.write(slot, term)
         self.budget.entered(self, slot)
 
@@ -203,8 +176,6 @@ cdef class Coefficients(Tenant):
         self.budget.left(self, slot)
         for row in range(self.channels * self.rows):
             column[row * capacity] = 0.0
-        self.mine.data[slot] = 0
-        self.count -= 1
         self.dictionary.release(slot)
 
     cdef void clear(self) noexcept nogil:
@@ -315,8 +286,7 @@ cdef class Coefficients(Tenant):
         rows, n = self.stored_rows(labels), len(state["birthdays"])
         stored = self.stored.array.reshape(self.channels, self.rows, n)
         stored[:, :rows] = state["coefficients"].reshape(self.channels, rows, n)
-        self.mine.array[:] = 1
-        self.count, self.stale = n, True        # saved in the middle of a call, a term may have faded to 0
+        self.stale = True                       # saved in the middle of a call, a term may have faded to 0
         for slot in range(n):
             self.dictionary.hold(slot)
         self.budget.arrange(self)
@@ -328,9 +298,7 @@ cdef class Coefficients(Tenant):
 
     def _check(self):
         """Assert every invariant."""
-        mine = self.mine.array[0] != 0
-        assert self.count == np.count_nonzero(mine) and (self.dictionary.holders.array[0, mine] > 0).all()
-        assert not self.stored.array[:, ~mine].any(), "a slot without a term has a coefficient"
+        assert not self.stored.array[:, self.dictionary.taken.array[0] == 0].any(), "a slot without a term has a coefficient"
         self.budget._check(self)
 
 
@@ -654,30 +622,26 @@ cdef class KernelTerms(Terms):
 
     Parameters
     ----------
-    rows : KernelRows
-        The kernel over the dictionary of the terms.
     terms, outputs
         As for `Terms`.
     evaluates_slots : bool
         Whether f at the points of terms will be needed.
     """
 
-    def __init__(self, *, KernelRows rows, Coefficients terms, Outputs outputs, bint evaluates_slots=False):
+    def __init__(self, *, Coefficients terms, Outputs outputs, bint evaluates_slots=False):
         Terms.__init__(self, terms, outputs)
-        self.rows = rows
-        self.takes_objects, self.notices_bad_points = rows.takes_objects, rows.notices_bad_points
-        if evaluates_slots:
-            rows.look_at_slots()
-        terms.budget.stand_on(rows)
+        self.takes_objects, self.notices_bad_points = self.dictionary.takes_objects, self.dictionary.notices_bad_points
+        self.dictionary.evaluates_slots = evaluates_slots
+        terms.budget.stand_on(self.dictionary.program)
 
     cdef Scratch new_scratch(self):
         return TermsScratch()
 
     cdef int attach(self, Scratch w, examples) except -1:
-        return self.rows.attach(w.piece, examples)
+        return self.dictionary.attach(w.piece, examples)
 
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        self.rows.open(w.piece, first, m, learning, by_slots >= 0)
+        self.dictionary.open(w.piece, first, m, learning, by_slots >= 0)
         (<TermsScratch> w).totals = NULL
         if w.piece.turned:
             self.add_up_by_slots(<TermsScratch> w, by_slots)
@@ -691,7 +655,7 @@ cdef class KernelTerms(Terms):
         return 0
 
     cdef int close(self, Scratch w) except -1:
-        return self.rows.close(w.piece)
+        return self.dictionary.close(w.piece)
 
     cdef int add_up_by_slots(self, TermsScratch w, int last) except -1:
         """Sums of stored coefficients times kernel values, slot after slot, for all examples of a piece."""
@@ -702,13 +666,13 @@ cdef class KernelTerms(Terms):
         with nogil:
             memset(w.totals, 0, (last + 1) * self.width * m * sizeof(double))
             for slot in range(self.dictionary.start, self.dictionary.stop):
-                values = self.rows.slot_over_piece(w.piece, slot)
+                values = self.dictionary.slot_over_piece(w.piece, slot)
                 for channel in range(last + 1):
                     self.terms.add_slot(slot, channel, values, m, w.totals + channel * self.width * m)
         return 0
 
     cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil:
-        return self.rows.point_is_finite(w.piece, i)
+        return self.dictionary.point_is_finite(w.piece, i)
 
     cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
         cdef Py_ssize_t y
@@ -722,7 +686,7 @@ cdef class KernelTerms(Terms):
             for y in range((last + 1) * self.width):
                 w.sums[y] = totals[y * w.piece.rows + i]
         else:
-            w.piece.values = self.rows.values(w.piece, i)
+            w.piece.values = self.dictionary.values(w.piece, i)
             for channel in range(last + 1):
                 self.terms.add_up(w.piece.values, channel, self.outputs.n, w.sums + channel * self.width)
         self.make_true(w, last, out)
@@ -740,7 +704,7 @@ cdef class KernelTerms(Terms):
         cdef const double* values
         if start == stop:
             return 0.0
-        values = self.rows.values(w.piece, i)
+        values = self.dictionary.values(w.piece, i)
         for slot in range(start, stop):
             total += self.frame.p[0][0] * self.terms.column(slot)[0] * values[slot - start]
             survived = <double> ((self.dictionary.born(slot + 1) if slot + 1 < stop else t + 1) - self.dictionary.born(slot))
@@ -748,47 +712,43 @@ cdef class KernelTerms(Terms):
         return votes
 
     cdef void entered(self, Scratch w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
-        self.rows.keep_facts(w.piece, i, slot)
+        self.dictionary.keep_facts(w.piece, i, slot)
 
     cdef void evaluate_slot(self, Scratch w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
         cdef int channel
-        own[0] = self.rows.slot_values(w.piece, slot)
+        own[0] = self.dictionary.slot_values(w.piece, slot)
         for channel in range(last + 1):
             self.terms.add_up(w.piece.slot_work, channel, self.outputs.n, w.sums + channel * self.width)
         self.make_true(w, last, out)
 
     cdef double square(self, Scratch w) noexcept nogil:
-        return self.square_over(w, self.dictionary.start, self.dictionary.stop) if self.rows.looks_back else NAN
+        return self.square_over(w, self.dictionary.start, self.dictionary.stop) if self.dictionary.looks_back else NAN
 
     def square_from_python(self):
         """|f|^2 of one output, from kernel values anew; None where a loop can do that."""
-        if self.rows.looks_back:
+        if self.dictionary.looks_back:
             return None
         slots = self.slots()
         alpha, places = self.coefficients(0)[0], slots - self.dictionary.start
-        return float(alpha @ self.rows.values_between()[np.ix_(places, places)] @ alpha)
+        return float(alpha @ self.dictionary.values_between()[np.ix_(places, places)] @ alpha)
 
     cdef Py_ssize_t piece_rows(self):
-        return self.rows.piece_rows()
+        return self.dictionary.piece_rows()
 
     cdef Py_ssize_t rows_to_evaluate(self):
-        return self.rows.rows_to_evaluate()
+        return self.dictionary.rows_to_evaluate()
 
     cdef open_start(self, Scratch w, points, kept):
-        return self.rows.open_start(w.piece, points, kept)
+        return self.dictionary.open_start(w.piece, points, kept)
 
     cdef Py_ssize_t start_row(self, Scratch w, Py_ssize_t i) except -1:
         """A budget that looks at newcomers sees one at a time."""
         if not self.terms.budget.looks_at_newcomers:
             return i
-        self.rows.open(w.piece, i, 1, True, False)
+        self.dictionary.open(w.piece, i, 1, True, False)
         self.make_budget_room(w)
-        w.piece.values = self.rows.values(w.piece, 0)
+        w.piece.values = self.dictionary.values(w.piece, 0)
         return 0
 
     cdef int settle_start(self, Scratch w, points, Py_ssize_t i) except -1:
-        return self.rows.settle_start(w.piece, points, i)
-
-    def restore(self, state):
-        Terms.restore(self, state)
-        self.rows.restore()
+        return self.dictionary.settle_start(w.piece, points, i)

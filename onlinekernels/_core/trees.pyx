@@ -12,15 +12,15 @@ shape alone: a tree that is saved and loaded goes on bit for bit.
 """
 cimport cython
 import numpy as np
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fmax
 from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import aligned_empty, check_array
-from onlinekernels._core.formulas.additive cimport (OK_MATERN, OK_MAX_DIMS, ok_additive_basis, ok_additive_combine,
+from onlinekernels._core.formulas.additive cimport (OK_MATERN, OK_MAX_DIMS, ok_additive, ok_additive_basis, ok_additive_combine,
                                                     ok_additive_dims, ok_additive_row, ok_additive_shifts,
                                                     ok_additive_values, ok_additive_weights, ok_count_below,
                                                     ok_own_value, ok_own_values, ok_own_weights, ok_prefetch)
-from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame_row
+from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, Frame, frame_reset, frame_row
 from onlinekernels._core.formulas.vecmath cimport ok_dot
 from onlinekernels._core.functions cimport CENTERED, N_SHARED, OWN, Function, Outputs, Scratch, Term
 from onlinekernels._core.kernels cimport additive_kernel
@@ -49,6 +49,16 @@ cdef enum:
     MOST_TERMS = 0x7FFFFFFF     # with one key that are counted: where nothing bounds their number, none is taken out again
 
 
+cdef struct Blocks:
+    # Blocks of one kind in one array; free ones are chained.
+    Py_ssize_t block        # doubles in a block
+    Py_ssize_t capacity     # blocks that there is room for
+    Py_ssize_t used         # blocks that have ever been given out
+    Py_ssize_t free         # how many of them are free again
+    int first_free          # the first of the chain, or NOWHERE
+    double* data            # of the array
+
+
 cdef class BalancedTree:
     """Keys and coefficients of every coordinate, in order; what the sums are is for a kind of tree to say.
 
@@ -71,6 +81,30 @@ cdef class BalancedTree:
     `facts_of(keys)`
         the facts about an array of keys, shape (facts, n).
     """
+
+    cdef readonly int dims                  # sums per block, output and channel
+    cdef readonly Py_ssize_t facts          # numbers that a leaf keeps beside each key: values of the user's functions
+    cdef readonly Py_ssize_t stride         # numbers of a place: the key and its facts
+    cdef readonly Py_ssize_t n_coordinates  # trees
+    cdef readonly Py_ssize_t rows           # numbers per term: channels * outputs
+    cdef Blocks leaves                      # of all trees
+    cdef Blocks nodes                       # of all trees
+    cdef object leaf_array, node_array, root_array, height_array, all_rows_array # keep the memory alive
+    cdef int* root                          # per coordinate: a leaf at height 0, else a node, or NOWHERE
+    cdef int* height                        # per coordinate: levels of nodes above the leaves
+    cdef const int* all_rows                # 0, 1, ..., rows - 1
+
+    @cython.final
+    cdef inline double* leaf(self, int i) noexcept nogil:
+        return self.leaves.data + i * self.leaves.block
+
+    @cython.final
+    cdef inline double* node(self, int i) noexcept nogil:
+        return self.nodes.data + i * self.nodes.block
+
+    @cython.final
+    cdef inline int size_of(self, int block, int level) noexcept nogil:
+        return (<int*> (self.leaf(block) if level == 0 else self.node(block)))[0]
 
     def __init__(self, Py_ssize_t n_coordinates, Py_ssize_t rows, Py_ssize_t facts, int dims):
         self.n_coordinates, self.rows, self.facts, self.dims = n_coordinates, rows, facts, dims
@@ -576,6 +610,7 @@ cdef class BalancedTree:
 # that x falls into contribute through their sums, whatever lies below them; that one is looked into.  All coordinates descend
 # together, level by level, and each asks for its next block before the others take their turn, so that the misses overlap.
 
+@cython.final
 cdef class Tree(BalancedTree):
     """Sums over coordinates of f_j(x_j) = sum_i a_i K(p_ij, x_j).
 
@@ -599,6 +634,9 @@ cdef class Tree(BalancedTree):
     >>> tree.evaluate(np.array([2.0]))              # 0.5 + exp(-1)
     array([0.86787944])
     """
+
+    cdef ok_additive kernel                 # K of one coordinate
+    cdef object functions                   # of a kernel of the user's own: left, then right ones
 
     def __init__(self, kernel, Py_ssize_t n_coordinates=1, Py_ssize_t rows=1):
         self.kernel = additive_kernel(kernel)
@@ -1186,7 +1224,7 @@ cdef class BudgetedTrees(Terms):
         cdef Tree tree = self.forest.tree
         tree.reserve(newcomers)
         self.dictionary.reserve(newcomers)
-        leaves = self.n_features * (2 * (self.terms.count + newcomers) // LEAF + 2)
+        leaves = self.n_features * (2 * (self.dictionary.held + newcomers) // LEAF + 2)
         nodes = 3 * leaves // FAN + 8 * self.n_features
         tree.reserve_blocks(max(0, leaves - tree.leaves.used + tree.leaves.free),
                             max(0, nodes - tree.nodes.used + tree.nodes.free))
@@ -1281,3 +1319,46 @@ cdef class BudgetedTrees(Terms):
         self.forest.tree._check()
         contents = [self.forest.tree.contents(j) for j in range(self.n_features)]
         self.forest.check_terms(self.points(), contents)
+
+
+# ---- The Kernel-Adatron: coefficients on a tree, or with a block of a Gram matrix, move in turn --
+
+cdef inline double step_of(double alpha, double score, double y, double step) noexcept nogil:
+    """What alpha becomes: V 3."""
+    return fmax(0.0, alpha + step * (1.0 - y * score))
+
+
+def pass_over_block(double[:, ::1] gram, Py_ssize_t first, const double[::1] y, double[::1] alpha,
+                    double[::1] scores, double step):
+    """Examples first, first + 1, ... in turn.
+
+    gram has their kernel values with all examples, scores their f(x), which earlier ones of the block
+    change.
+    """
+    cdef Py_ssize_t i, j, m = gram.shape[0]
+    cdef double new, change
+    with nogil:
+        for i in range(m):
+            new = step_of(alpha[first + i], scores[i], y[first + i], step)
+            change = (new - alpha[first + i]) * y[first + i]
+            alpha[first + i] = new
+            if change != 0.0:
+                for j in range(i + 1, m):
+                    scores[j] += change * gram[j, first + i]
+
+
+def pass_over_tree(Tree tree, const double[:, ::1] points, double scale, const double[::1] y, double[::1] alpha,
+                   double step):
+    """All examples in turn; the tree holds sum_i alpha_i y_i K(x_i, .)."""
+    cdef Py_ssize_t i
+    cdef double new, change, score
+    cdef int[::1] at = np.zeros(points.shape[1], dtype=np.int32)
+    tree.reserve(points.shape[0])
+    with nogil:
+        for i in range(points.shape[0]):
+            tree.evaluate_into(&points[i, 0], 1, &score, &at[0])
+            new = step_of(alpha[i], scale * score, y[i], step)
+            change = (new - alpha[i]) * y[i]
+            alpha[i] = new
+            if change != 0.0:
+                tree.put(&points[i, 0], &change, tree.all_rows, 1)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels._core.kernels import mapping
-from onlinekernels._core.trees import Tree
-from onlinekernels._core.rules import pass_over_block, pass_over_tree
+from onlinekernels._core.trees import Tree, pass_over_block, pass_over_tree
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.algorithms.norma import Gradient
 from onlinekernels.model.fitted import only_if

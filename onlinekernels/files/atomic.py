@@ -1,13 +1,15 @@
 """Files that are there as a whole or not at all, whenever a process is killed."""
-import glob
 import os
+import stat
 import threading
 
-__all__ = ["remove_leftovers", "write"]
+__all__ = ["write"]
 
 
 def write(path, write_to):
     """Let `write_to(file)` write beside the target, and rename: no reader ever sees half a file, nor does the disk.
+
+    A symbolic link stays one, and a file that is replaced hands down its mode.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -15,9 +17,12 @@ def write(path, write_to):
     ...     os.listdir(folder)
     ['a']
     """
+    path = os.path.realpath(path)
     temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
     try:
         with open(temporary, "wb") as file:
+            if os.path.exists(path):
+                os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))
             write_to(file)
             file.flush()
             os.fsync(file.fileno())
@@ -28,12 +33,6 @@ def write(path, write_to):
         raise
     if os.name != "nt":  # Windows cannot open folders
         _flush_to_disk(os.path.dirname(path) or ".")
-
-
-def remove_leftovers(path):
-    """Remove what a killed process may have left beside a file."""
-    for leftover in glob.glob(f"{glob.escape(path)}.[0-9]*.[0-9]*.tmp"):
-        os.unlink(leftover)
 
 
 def _flush_to_disk(folder):

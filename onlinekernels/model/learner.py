@@ -126,11 +126,6 @@ class OnlineLearner(Learning, Encodes, Fitted, Predicting, Parameterized, TakesT
             return None
         return makers[name](1.0 if name == "step" and value is None else value, self)
 
-    def _in_force(self, name):
-        """What stands for a parameter that is None, in the plan or in its rule; None if nothing does."""
-        plan = self._plan() if self._state is None else self._state.plan
-        return getattr(plan, name, getattr(getattr(plan, "rule", None), name, None))
-
     # ---- Protocols ----------------------------------------------------------------------------
 
     @property

@@ -236,7 +236,7 @@ class RunningEncoder(RunningTransformer):
         mean, count, shown = state.mean, state.count, state.shown
         if learns:
             mean, count, shown = mean.copy(), count.copy(), shown.copy()
-        memory = np.array([0.0 if kind == "date" else known.memory for kind in kinds])  # of dates, the latest
+        memory = np.array([0.0 if kind == "date" else state.memory for kind in kinds])  # of dates, the latest
         fill(values, mean, count, shown, memory, learns)
         if out is not values:
             out[:, layout.places] = values[:, layout.numbers]

@@ -1,17 +1,16 @@
 """Streams of examples to learn from, one after the other.
 
-``generators`` makes them up, as the papers do; ``readers`` reads them from files and from standard
-input, chunk by chunk; ``series`` makes rows of a time series; ``shipped`` are three small real streams.
+``generators`` makes them up, as the papers do; ``series`` makes rows of a time series; ``shipped`` are three small real
+streams; ``chunks`` gives rows that are in memory some at a time. Files are for pandas, polars or the command line.
 """
 
+from onlinekernels.streams.chunks import chunks
 from onlinekernels.streams.generators import (
     counting_sequence,
     drifting_gaussians,
     drifting_mixtures,
     switching_gaussians,
 )
-from onlinekernels.streams.parsers import BadRow
-from onlinekernels.streams.readers import ChangedFile, Reader, read
 from onlinekernels.streams.series import Lags, lagged
 from onlinekernels.streams.shipped import digits, sunspots, tumours
 
@@ -23,10 +22,7 @@ __all__ = [
     "digits",
     "sunspots",
     "tumours",
-    "read",
-    "Reader",
-    "BadRow",
-    "ChangedFile",
+    "chunks",
     "Lags",
     "lagged",
 ]

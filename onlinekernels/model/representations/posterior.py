@@ -20,7 +20,7 @@ class PointsPosterior(Terms):
 
     def function(self, n_features, dtype, origin, outputs, sparse, form):
         return posterior.PointsPosterior(
-            rows=self.rows(n_features, dtype, origin, sparse),
+            dictionary=self.dictionary(n_features, dtype, origin, sparse),
             outputs=outputs,
             memory=self.rule.memory,
             classes=self.classes,

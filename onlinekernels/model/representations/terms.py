@@ -2,10 +2,9 @@
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.terms import Full, KernelTerms, Paired
-from onlinekernels._core.dictionary import CompiledRows
-from onlinekernels._core.points import DensePoints, ObjectRows, Objects, Rows, SparsePoints
 from onlinekernels._core.kernels import Program
+from onlinekernels._core.points import DensePoints, Objects, Rows, SparsePoints
+from onlinekernels._core.terms import Full, KernelTerms, Paired
 from onlinekernels.model.representations.contract import Representation
 from onlinekernels.nouns.budgets import Unlimited
 
@@ -38,18 +37,17 @@ class Terms(Representation):
         return None if ops is None else Program(ops)
 
     def function(self, n_features, dtype, origin, outputs, sparse, form):
-        rows = self.rows(n_features, dtype, origin, sparse)
-        terms = coefficients_on(rows.dictionary, self.budget, self.channels, outputs, form)
-        return KernelTerms(rows=rows, terms=terms, outputs=outputs, evaluates_slots=self.rule.evaluates_slots)
+        dictionary = self.dictionary(n_features, dtype, origin, sparse)
+        terms = coefficients_on(dictionary, self.budget, self.channels, outputs, form)
+        return KernelTerms(terms=terms, outputs=outputs, evaluates_slots=self.rule.evaluates_slots)
 
-    def rows(self, n_features, dtype, origin, sparse):
-        """The kernel over a dictionary without points."""
+    def dictionary(self, n_features, dtype, origin, sparse):
+        """A dictionary without points, and the kernel over it."""
         if n_features is None:
-            return ObjectRows(Objects(), self.kernel)
-        points = SparsePoints(n_features) if sparse else DensePoints(n_features, dtype, origin)
+            return Objects(self.kernel)
         program = self.program(n_features)
-        program.start(n_features, points.dtype, origin)
-        return CompiledRows(points, program)
+        program.start(n_features, np.float64 if sparse else dtype, origin)
+        return SparsePoints(n_features, program) if sparse else DensePoints(n_features, dtype, origin, program)
 
     def check_sizes(self, learned, n_features, sparse):
         if n_features is not None and not sparse and np.shape(learned["points"])[1:] != (n_features,):

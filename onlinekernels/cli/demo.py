@@ -1,7 +1,7 @@
 """The tour: what ``python -m onlinekernels`` does without a command.
 
-Three small real streams, each learned by the model that needs no tuning, beside a linear model and a constant.  Everything is
-predicted before it is learned.
+Three small real streams, each learned by the model that needs no tuning, beside a linear model and a constant.
+Everything is predicted before it is learned.
 """
 import sys
 import warnings
@@ -9,10 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from onlinekernels.algorithms import KRLS, SILK, OnlineKernelClassifier, OnlineKernelDetector, OnlineKernelRegressor
+from onlinekernels import (
+    KRLS,
+    SILK,
+    Linear,
+    OnlineKernelClassifier,
+    OnlineKernelDetector,
+    OnlineKernelRegressor,
+    RunningScaler,
+)
 from onlinekernels.evaluate.running import progress_bar
-from onlinekernels.nouns.kernels import Linear
-from onlinekernels.nouns.scaling import RunningScaler
 from onlinekernels.streams import digits, lagged, sunspots, tumours
 
 __all__ = ["add_demo"]
@@ -20,8 +26,8 @@ __all__ = ["add_demo"]
 _LAGS = 9  # years that a prediction is made from
 _ODD = 30  # malignant tumours among the others
 _NU = 0.08  # of all rows shall alert: as many as are malignant
-_MODELS = ("front door", "linear", "constant")
-_COLOURS = {"front door": "#0072B2", "linear": "#D55E00", "constant": "#777777"}
+_MODELS = ("ensemble", "linear", "constant")
+_COLOURS = {"ensemble": "#0072B2", "linear": "#D55E00", "constant": "#777777"}
 
 
 def add_demo(subcommands):
@@ -57,12 +63,12 @@ def _demo(arguments):
 def _classify():
     X, y = digits()
     wrong = {
-        "front door": _labels(OnlineKernelClassifier(), X, y) != y,
+        "ensemble": _labels(OnlineKernelClassifier(), X, y) != y,
         "linear": _labels(SILK("multiclass_hinge", "linear", scale=True), X, y) != y,
         "constant": _most_frequent_before(y) != y,
     }
     text = f"Handwritten digits, {len(y)} rows of {X.shape[1]} pixels: mistakes\n" + _rows(
-        {name: f"{mistakes.mean():.1%}" for name, mistakes in wrong.items()}, {"front door": "OnlineKernelClassifier"}
+        {name: f"{mistakes.mean():.1%}" for name, mistakes in wrong.items()}, {"ensemble": "OnlineKernelClassifier"}
     )
     return text, ("digits: mistakes so far", "digits", {name: np.cumsum(mistakes) for name, mistakes in wrong.items()})
 
@@ -85,11 +91,12 @@ def _predict():
     predictions, (low, high) = OnlineKernelRegressor().progressive(X, y, return_interval=0.9)
     linear = KRLS("squared", Linear() + 1, noise="auto", scale=True, scale_target=True).progressive(X, y)
     means = np.concatenate([[0.0], np.cumsum(y[:-1]) / np.arange(1, len(y))])
-    errors = {"front door": predictions - y, "linear": linear - y, "constant": means - y}
+    errors = {"ensemble": predictions - y, "linear": linear - y, "constant": means - y}
     covered = np.mean((low <= y) & (y <= high))
-    text = f"Sunspots of {len(y)} years, each from the {_LAGS} before it: mean squared error, of their variance\n" + _rows(
+    title = f"Sunspots of {len(y)} years, each from the {_LAGS} before it: mean squared error, of their variance\n"
+    text = title + _rows(
         {name: f"{np.mean(error[1:] ** 2) / y.var():.3f}" for name, error in errors.items()},
-        {"front door": "OnlineKernelRegressor"},
+        {"ensemble": "OnlineKernelRegressor"},
     ) + f"\n  intervals for 90 % covered {covered:.0%}"
     sums = {name: np.cumsum(np.concatenate([[0.0], error[1:] ** 2])) / y.var() for name, error in errors.items()}
     return text, ("sunspots: squared errors so far", "years", sums)
@@ -98,20 +105,21 @@ def _predict():
 def _alert():
     X, malignant, names = tumours()
     rng = np.random.default_rng(0)
-    rows = rng.permutation(np.concatenate([np.flatnonzero(~malignant), rng.choice(np.flatnonzero(malignant), _ODD, replace=False)]))
+    some = rng.choice(np.flatnonzero(malignant), _ODD, replace=False)
+    rows = rng.permutation(np.concatenate([np.flatnonzero(~malignant), some]))
     X, malignant = X[rows], malignant[rows]
     detector = OnlineKernelDetector(nu=_NU)
     alerts = {
-        "front door": np.asarray(detector.progressive(X, return_labels=True)[1]) < 0,
+        "ensemble": np.asarray(detector.progressive(X, return_labels=True)[1]) < 0,
         "linear": _largest_so_far(np.abs(RunningScaler().progressive(X)).mean(axis=1)),
         "constant": rng.random(len(X)) < _NU,
     }
     found = {name: np.cumsum(raised & malignant) for name, raised in alerts.items()}
     shown = {name: f"{found[name][-1]} in {raised.sum()} alerts" for name, raised in alerts.items()}
-    last = np.flatnonzero(alerts["front door"])[-1]
+    last = np.flatnonzero(alerts["ensemble"])[-1]
     reasons = [names[int(name[1:])] for name in list(detector.explain(X[last]))[:2]]
     text = f"Tumours, {_ODD} of {len(X)} malignant, none of them named: malignant ones found\n" + _rows(
-        shown, {"front door": "OnlineKernelDetector", "linear": "distance from the mean", "constant": "by chance"}
+        shown, {"ensemble": "OnlineKernelDetector", "linear": "distance from the mean", "constant": "by chance"}
     ) + f"\n  the last alert: {' and '.join(reasons)}"
     return text, ("tumours: malignant ones found so far", "tumours", found)
 
@@ -149,7 +157,7 @@ def _drawn(panels):
     for axes, (title, unit, curves) in zip(figure.subplots(1, len(panels)), panels, strict=True):
         for name in _MODELS:
             style = {"color": _COLOURS[name], "ls": "--" if name == "constant" else "-"}
-            axes.plot(curves[name], label=name.replace("front door", "OnlineKernel..."), **style)
-        axes.set(title=title, xlabel=unit, ylim=(0, 1.3 * max(curves["front door"][-1], curves["linear"][-1])))
+            axes.plot(curves[name], label=name.replace("ensemble", "OnlineKernel..."), **style)
+        axes.set(title=title, xlabel=unit, ylim=(0, 1.3 * max(curves["ensemble"][-1], curves["linear"][-1])))
     figure.axes[0].legend(frameon=False)
     return figure
