@@ -34,3 +34,4 @@ cdef class Backend:
     cdef void run_block(self, Py_ssize_t n, const double* y, double* scores, Py_ssize_t stride, double* deviations,
                         double* innovations) noexcept nogil
     cdef int settle(self) except -1
+    cdef int trace_block(self, dict trace, Py_ssize_t first, Py_ssize_t rows, Py_ssize_t n) except -1

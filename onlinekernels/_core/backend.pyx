@@ -121,11 +121,15 @@ cdef class Backend:
         """What a block has left to be said; errors of the user's code, and signals in it."""
         return 0
 
-    def learn(self, examples, y, weights=None, Py_ssize_t labels=0):
+    cdef int trace_block(self, dict trace, Py_ssize_t first, Py_ssize_t rows, Py_ssize_t n) except -1:
+        """What else was known at the rows of a block, of a call with n rows, into arrays by name."""
+        return 0
+
+    def learn(self, examples, y, weights=None, Py_ssize_t labels=0, dict trace=None):
         """(scores (n, outputs), deviations (n, groups), innovations (n, targets)) just before each row, which is learned.
 
-        Rows and numbers are checked; y are codes of labels, of which there are so many, or numbers. After an error `done`
-        rows were learned.
+        Rows and numbers are checked; y are codes of labels, of which there are so many, or numbers. `trace` gets what else
+        was known. After an error `done` rows were learned.
         """
         cdef Py_ssize_t n = examples.shape[0], rows, g = self.groups, width = self.outputs_for(labels), each = self.targets or 1
         cdef const double[::1] Y = np.ascontiguousarray(y, dtype=float).reshape(-1)
@@ -144,6 +148,8 @@ cdef class Backend:
                 with nogil:
                     self.run_block(rows, here, out + self.done * width, width, spread + self.done * g, errors + self.done * g)
                 self.commit(rows)
+                if trace is not None:
+                    self.trace_block(trace, self.done, rows, n)
                 self.done += rows
                 self.settle()
                 PyErr_CheckSignals()

@@ -81,6 +81,17 @@ cdef class Centre(Backend):
     cdef double score(self, const double* x) noexcept nogil
 
 
+@cython.final
+cdef class WarmUp(Backend):
+    cdef readonly object state          # what has the engine,
+    cdef Backend engine
+    cdef object after                   # the first rows after the open block,
+    cdef Py_ssize_t learned             # if so many of it were learned
+    cdef object examples                # of the call
+
+    cdef int choose_width(self) except -1
+
+
 cdef class Ensemble(Backend):
     cdef readonly list members
     cdef Member first_member            # which knows the next one, and so on

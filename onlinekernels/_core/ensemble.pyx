@@ -12,6 +12,7 @@ from libc.math cimport exp, fabs, fmax, fmin
 cimport cython
 from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array
 from onlinekernels._core.points cimport Rows
 
 cdef enum:
@@ -265,6 +266,14 @@ cdef class Member:
         """Why it is disabled; None if it takes part."""
         return (self.text or "it failed") if self.disabled else None
 
+    def go_on_from(self, long long t, codes):
+        """It has seen so many rows, and labels with these codes, in this order."""
+        self.t, self.known = t, 0
+        self.reserve(1, 1, max(codes, default=1) + 1)
+        for code in codes:
+            self.codes[self.known], self.labels[code] = code, self.known
+            self.known += 1
+
     def find_reason(self):
         """Why it was disabled in the latest block, in words."""
         if self.text is not None:
@@ -315,6 +324,87 @@ cdef class Member:
 def in_words(error):
     """Why a member is disabled that has raised an error."""
     return f"{type(error).__name__}: {error}"
+
+
+cdef class WarmUp(Backend):
+    """An engine whose kernel gets its width from the distances of the first rows, which are then learned anew.
+
+    Parameters
+    ----------
+    state : State
+        What has the engine, and the first rows (`beginning`) as long as they are looked at.
+    """
+
+    def __init__(self, state):
+        self.state, self.engine = state, state.engine
+        Backend.__init__(self, self.engine.task, self.engine.targets)
+
+    def catch_up(self):
+        """The first rows are those that were learned. As often as you like."""
+        if self.after is not None:
+            before = self.state.beginning
+            self.state.beginning, self.after = self.after.first(len(before) + self.learned), None
+
+    cdef int attach(self, examples) except -1:
+        self.examples = examples
+        self.engine.attach(examples)
+        return 0
+
+    cdef int detach(self) except -1:
+        self.examples = None
+        self.engine.detach()
+        return 0
+
+    cdef Py_ssize_t room(self) except -1:
+        cdef Py_ssize_t rows = self.engine.room()
+        if self.state.beginning is None:
+            return rows
+        self.catch_up()
+        if self.state.beginning.left == 0:
+            self.choose_width()
+            return self.room()
+        return min(rows, self.state.beginning.left)
+
+    cdef int choose_width(self) except -1:
+        """Go on with the engine that fits the first rows."""
+        state = self.state.after_first()
+        if state is not self.state:
+            self.engine.detach()
+            self.state, self.engine = state, state.engine
+            self.engine.attach(self.examples)
+        return 0
+
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
+        self.room()
+        if self.state.beginning is not None:
+            targets = np.array(<const double[:n * max(1, self.targets)]> y)
+            weighted = None if weights == NULL else np.array(<const double[:n]> weights)
+            self.after, self.learned = self.state.beginning.followed_by(self.examples[first:first + n], targets, weighted), 0
+        self.engine.open(first, n, y, weights, labels)
+        return 0
+
+    cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
+        return self.engine.test(i, scores, deviations)
+
+    cdef bint train(self, Py_ssize_t i) noexcept nogil:
+        return self.engine.train(i)
+
+    cdef void commit(self, Py_ssize_t n) noexcept:
+        self.engine.commit(n)
+        self.learned = n
+
+    cdef bint diverges(self) noexcept nogil:
+        return self.engine.diverges()
+
+    cdef object signal(self):
+        return self.engine.signal()
+
+    cdef object failure(self):
+        return self.engine.failure()
+
+    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
+                      Py_ssize_t spread) except -1:
+        return self.engine.evaluate(examples, n, scores, stride, deviations, spread)
 
 
 cdef double mixed(double local) noexcept nogil:
@@ -709,10 +799,22 @@ cdef class Ensemble(Backend):
         rows = np.arange(len(examples))[:, None] + np.arange(self.lags)
         return np.ascontiguousarray(np.hstack([examples, whole[rows].reshape(len(examples), -1)]))
 
-    def learn(self, examples, y, weights=None, Py_ssize_t labels=0):
+    def learn(self, examples, y, weights=None, Py_ssize_t labels=0, dict trace=None):
         if self.lags:
             examples = self.with_lags(examples, y)
-        return Backend.learn(self, examples, y, weights, labels)
+        return Backend.learn(self, examples, y, weights, labels, trace)
+
+    cdef int trace_block(self, dict trace, Py_ssize_t first, Py_ssize_t rows, Py_ssize_t n) except -1:
+        """Least targets before each row, for intervals, and what probabilities were multiplied by, for rare classes."""
+        cdef Py_ssize_t o = self.outputs
+        for name, wanted in (("leasts", self.intervals is not None), ("factors", self.correction is not None)):
+            if wanted and name not in trace:
+                trace[name] = np.ones((n, o))
+        if self.intervals is not None:
+            memcpy(<double*> array_data(trace["leasts"]) + first * o, self.leasts, rows * o * sizeof(double))
+        if self.correction is not None:
+            memcpy(<double*> array_data(trace["factors"]) + first * o, self.factors, rows * o * sizeof(double))
+        return 0
 
     def scores(self, examples):
         """The same as of now; of a series, each row follows the one before, with what was predicted for it as its value."""
@@ -851,6 +953,53 @@ cdef class Ensemble(Backend):
     def named(self):
         """The members by name."""
         return {member.name: member for member in self.members}
+
+    # ---- State --------------------------------------------------------------------------------
+
+    def parts(self):
+        """What is kept beside the members, by name."""
+        found = {"combiner": self.combiner, "calibration": self.calibration, "correction": self.correction,
+                 "intervals": self.intervals, "fences": self.fences, "nearby": self.nearby}
+        found.update({f"transforms/{name}": transform for name, transform in self.transforms.items()})
+        return {name: part for name, part in found.items() if part is not None}
+
+    def state(self):
+        """What is learned, by name, but for the members."""
+        times = [t for t, _, _ in self.history]
+        found = {"t": int(self.t), "joined": int(self.joined), "stride": int(self.stride), "losses": self.losses.copy(),
+                 "latest": self.latest.copy(), "history": {"t": np.array(times, dtype=np.int64)}}
+        if times:
+            found["history"]["weights"] = np.array([weights for _, weights, _ in self.history])
+            found["history"]["losses"] = np.array([losses for _, _, losses in self.history])
+        return {**found, **{name: part.state() for name, part in self.parts().items()}}
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        t, joined, stride = (state[name] for name in ("t", "joined", "stride"))
+        for count, least in ((t, 0), (joined, 0), (stride, SPACING)):
+            if type(count) is not int or not least <= count < 1 << 62:
+                raise ValueError("t, joined or stride is not a number of rows or labels")
+        losses = check_array(state["losses"], "losses", np.float64, self.losses.shape)
+        latest = check_array(state["latest"], "latest", np.float64, self.latest.shape)
+        times = check_array(state["history"]["t"], "times", np.int64, (-1,))
+        if (losses < 0.0).any() or len(times) > ENTRIES or (np.diff(times, prepend=0) <= 0).any() or len(times) and times.max() > t:
+            raise ValueError("losses are negative, or the history has times that are not in order")
+        groups, m = self.combiner.weights().shape
+        history = []
+        if len(times):
+            weights = check_array(state["history"]["weights"], "weights", np.float64, (len(times), groups, m))
+            sums = check_array(state["history"]["losses"], "losses", np.float64, (len(times), m + 1))
+            history = [(int(time), w.copy(), s.copy()) for time, w, s in zip(times, weights, sums)]
+        for name, part in self.parts().items():
+            part.restore(state[name])
+        if any(transform.t != t for transform in self.transforms.values()):
+            raise ValueError("the transforms have not seen the rows that the members have learned")
+        if any(not member.disabled and member.t != t for member in self.members):
+            raise ValueError("the members have not learned the same rows")
+        if any(max(member.label_codes, default=-1) >= joined for member in self.members):
+            raise ValueError("the labels of a member have not joined")
+        self.t, self.joined, self.looked, self.stride, self.history = t, joined, t, stride, history
+        self.losses[:], self.latest[:] = losses, latest
 
     def _check(self):
         """Assert what must always hold."""

@@ -513,6 +513,8 @@ cdef class Smoothing(Backend):
         self.past = Ranks(1, SCORES) if task == "novelty" else None
         self.young = min(YOUNG, rows["size"])
 
+    members = ()                                # it is not made of others
+
     @property
     def t(self):
         """Number of rows learned."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
 from onlinekernels.model.learned import Learned
+from onlinekernels.model.members import member_state, shown
 from onlinekernels.nouns.params import same_parameters
 
 if TYPE_CHECKING:
@@ -80,12 +81,16 @@ class CompositeState(Learned):
 
     def check_learned(self):
         """ValueError unless what the members have learned can be read again."""
-        for member in self.composition.members.values():
-            if member.model is not None and member.model._state is not None:
-                member.model._state.check_learned()
+        for model in map(shown, self.composition.members):
+            if model is not None:
+                model._state.check_learned()
 
     def to_dict(self):
         """Everything that is learned, as plain values, nouns and arrays."""
+        learned = self.composition.state()
+        if self.composition.members:
+            members = [member for member in self.composition.members if member.model is not None]
+            learned["members"] = {member.name: member_state(member) for member in members}
         return {
             "plan": self.plan.parts(),
             "stale": self.stale,
@@ -93,7 +98,7 @@ class CompositeState(Learned):
             "feature_names": self.feature_names,
             "targets": self.targets,
             "labels": None if self.labels is None else self.labels.state(),
-            "learned": flat(self.composition.state()),
+            "learned": flat(learned),
         }
 
 
