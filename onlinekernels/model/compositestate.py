@@ -80,9 +80,7 @@ class CompositeState(Learned):
 
     def check_learned(self):
         """ValueError unless what the members have learned can be read again."""
-        for member in self.composition.members.values():
-            if member.model is not None and member.model._state is not None:
-                member.model._state.check_learned()
+        self.composition.check_learned()
 
     def to_dict(self):
         """Everything that is learned, as plain values, nouns and arrays."""

@@ -153,6 +153,12 @@ class Composition:
             member.restore(state["members"][name])
             member.check_labels(self.joined)
 
+    def check_learned(self):
+        """ValueError unless what the members have learned can be read again."""
+        for member in self.members.values():
+            if member.model is not None and member.model._state is not None:
+                member.model._state.check_learned()
+
     def _check(self):
         """Assert what must always hold."""
         assert self.t >= 0 and len(self.intervals.innovations) <= max(0, self.t)
