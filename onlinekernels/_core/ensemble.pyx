@@ -534,8 +534,12 @@ cdef class Ensemble(Backend):
 
     cdef int prepare(self) except -1:
         """What is due between two blocks: an entry of the history, and a look at what is known. As often as you like."""
+        cdef Member member
         if self.t == 0:
             return 0
+        for member in self.members:
+            if not (member.disabled or member.frozen):
+                member.backend.prepare()
         if self.t % self.stride == 0 and (not self.history or self.history[len(self.history) - 1][0] < self.t):
             history = [*self.history, (int(self.t), self.combiner.weights(), self.losses.copy())]
             stride = self.stride

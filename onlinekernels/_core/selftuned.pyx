@@ -33,6 +33,7 @@ cdef double WORSE = 2.0         # times the usual loss,
 cdef double AHEAD = 1.25        # and times that of the plain member: then something has changed
 cdef double FARTHEST = 10.0     # deviations at which a number stops to move
 WORK = 100e6                    # multiplications with every row during a refresh: some milliseconds
+STEP = 4e6                      # which a step takes at least
 SAMPLED = 200, 300              # rows that the evidence is taken of, at least and at most: in between a fifth of the window
 
 
@@ -311,8 +312,8 @@ cdef class SelfTuning(Ensemble):
         return 1 + int(np.ceil(len(self.kinds) * (metric + self.work_of_replay(n)) / WORK))
 
     def work_of_evidence(self, n):
-        """Multiplications that one value of the evidence of n rows takes, with its gradient."""
-        return n * n * (n + 4.0 * self.n_features)
+        """Multiplications that one value of the evidence of n rows takes, with its gradient, and what else a step costs."""
+        return n * n * (n + 4.0 * self.n_features) + STEP
 
     def work_of_replay(self, n):
         """The same of n rows that a member replays."""
@@ -434,6 +435,12 @@ cdef class SelfTuning(Ensemble):
         """How much each of the learned members counts among them: their weights in the combination; they sum to 1."""
         weights = np.maximum(self.combiner.weights().mean(axis=0)[:len(self.kinds)], 1e-9)
         return (weights / weights.sum()).tolist()
+
+    def relevance(self):
+        """How much each feature counts for distances, the learned members together; sums to 1."""
+        models = [member.model for member in self.members[:len(self.kinds)]]
+        roots = np.sqrt(sum(share * (model.map**2).sum(axis=1) for share, model in zip(self.learned_shares(), models)))
+        return roots / roots.sum()
 
     # ---- State --------------------------------------------------------------------------------
 

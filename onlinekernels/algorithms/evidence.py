@@ -7,13 +7,13 @@ With z = u Q diag(scales), the features u in axes Q, rows t and s of the past ha
 and log p(Y) = log N(Y | 0, C), summed over outputs, says how likely the rows are under these scales, this amplitude a, noise
 and forgetting r.  It is a function of logarithms alone.
 """
-import functools
 import math
 
 import numpy as np
 
 from onlinekernels._core import linalg as core
 from onlinekernels._core.selftuned import Metric
+from onlinekernels._core.transforms import normal_scores
 
 __all__ = ["Evidence", "Features", "Settings", "gradient_axes", "minimize"]
 
@@ -22,14 +22,7 @@ __all__ = ["Evidence", "Features", "Settings", "gradient_axes", "minimize"]
 LEVELS = 33  # quantiles of a column
 TINY = 1e-290  # whose inverse is a number
 LEAST = 1e-6  # by which a constant column must change, in units of its size, to count as changed
-
-
-@functools.cache
-def _normal_scores():
-    """Quantiles of the normal distribution at the levels."""
-    from statistics import NormalDist  # takes milliseconds to import
-
-    return np.array([NormalDist().inv_cdf((level + 0.5) / LEVELS) for level in range(LEVELS)])
+NORMAL_SCORES = normal_scores((np.arange(LEVELS) + 0.5) / LEVELS)  # quantiles of the normal distribution at the levels
 
 
 def _quantiles(ascending):
@@ -79,7 +72,7 @@ class Features:
                 knots, scores = [low, high], [0.0, 1.0]
             else:
                 knots, places = np.unique(quantiles[j], return_inverse=True)  # equal numbers share their mean score
-                scores = 0.5 * np.bincount(places, _normal_scores()) / np.bincount(places)
+                scores = 0.5 * np.bincount(places, NORMAL_SCORES) / np.bincount(places)
                 self.slope[j] = 0.5 / (high - low) / ((column - low) / (high - low)).std()
             self.knots[j, : len(knots)], self.scores[j, : len(knots)] = knots, scores
         self._prepare()

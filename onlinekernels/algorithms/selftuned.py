@@ -393,7 +393,7 @@ class SelfTuned(OnlineComposite):
         scores, deviations, innovations = super()._learn(before, state, X, y, weights, **others)
         if not state.warned:
             warn_of_members(state, shared_trouble([member.model.state for member in state.composition.members]))
-        return scores, deviations, np.concatenate([earlier, innovations])
+        return scores, deviations, np.concatenate([earlier, innovations[:, : earlier.shape[1]]])
 
     def refresh(self) -> Self:
         """Learn the kernel from the examples that are kept, now; return self.
@@ -421,8 +421,7 @@ class SelfTuned(OnlineComposite):
     @learned
     def relevance_(self, state: Any) -> Any:
         """How much each feature counts for distances, {name: share}: they sum to 1. With several learned members, these count as in `weights_`."""
-        roots = np.sqrt(np.diag(learned_now(state.composition)[0]))
-        return dict(zip(state.names(), (roots / roots.sum()).tolist(), strict=True))
+        return dict(zip(state.names(), state.composition.relevance().tolist(), strict=True))
 
     @learned
     def metric_(self, state: Any) -> Any:
