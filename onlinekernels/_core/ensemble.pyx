@@ -624,8 +624,12 @@ cdef class Ensemble(Backend):
 
     cdef int prepare(self) except -1:
         """What is due between two blocks: an entry of the history, and a look at what is known. As often as you like."""
+        cdef Member member
         if self.t == 0:
             return 0
+        for member in self.members:
+            if not (member.disabled or member.frozen):
+                member.backend.prepare()
         if self.t % self.stride == 0 and (not self.history or self.history[len(self.history) - 1][0] < self.t):
             history = [*self.history, (int(self.t), self.combiner.weights(), self.losses.copy())]
             stride = self.stride
@@ -960,7 +964,6 @@ cdef class Ensemble(Backend):
         """What is kept beside the members, by name."""
         found = {"combiner": self.combiner, "calibration": self.calibration, "correction": self.correction,
                  "intervals": self.intervals, "fences": self.fences, "nearby": self.nearby}
-        found.update({f"transforms/{name}": transform for name, transform in self.transforms.items()})
         return {name: part for name, part in found.items() if part is not None}
 
     def state(self):
@@ -971,6 +974,8 @@ cdef class Ensemble(Backend):
         if times:
             found["history"]["weights"] = np.array([weights for _, weights, _ in self.history])
             found["history"]["losses"] = np.array([losses for _, _, losses in self.history])
+        if self.transforms:
+            found["transforms"] = {name: transform.state() for name, transform in self.transforms.items()}
         return {**found, **{name: part.state() for name, part in self.parts().items()}}
 
     def restore(self, state):
@@ -992,6 +997,8 @@ cdef class Ensemble(Backend):
             history = [(int(time), w.copy(), s.copy()) for time, w, s in zip(times, weights, sums)]
         for name, part in self.parts().items():
             part.restore(state[name])
+        for name, transform in self.transforms.items():
+            transform.restore(state["transforms"][name])
         if any(transform.t != t for transform in self.transforms.values()):
             raise ValueError("the transforms have not seen the rows that the members have learned")
         if any(not member.disabled and member.t != t for member in self.members):

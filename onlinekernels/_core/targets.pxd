@@ -10,6 +10,7 @@ cdef class TargetScaler:
     cdef readonly bint exact            # see the class
     cdef readonly bint robust           # see the class
     cdef readonly bint is_log           # whether arcsinh(y) is scaled
+    cdef readonly bint frozen           # nothing is learned, and `square` is what targets are divided by
     cdef readonly double count          # sum of the weights
     cdef object numbers                 # rows: mean, sum of squares; both before the open block
     cdef double* mean                   # of each target

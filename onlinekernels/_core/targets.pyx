@@ -41,11 +41,19 @@ cdef class TargetScaler:
         self.mean = <double*> array_data(self.numbers)
         self.square = self.mean + targets
 
+    @classmethod
+    def fixed(cls, centre, unit):
+        """One that learns nothing: targets are counted from these centres, in these units."""
+        cdef TargetScaler scaler = cls(len(centre))
+        scaler.numbers[0], scaler.numbers[1] = centre, unit
+        scaler.frozen, scaler.count = True, 1.0
+        return scaler
+
     def copy(self, kind=None):
         """One that knows the same; of another kind if that is given."""
         cdef TargetScaler twin = TargetScaler(self.targets, self.kind if kind is None else kind, self.exact, self.robust)
         twin.numbers[:] = self.numbers
-        twin.count = self.count
+        twin.count, twin.frozen = self.count, self.frozen
         return twin
 
     # ---- Learning -----------------------------------------------------------------------------
@@ -93,7 +101,7 @@ cdef class TargetScaler:
         """Update means and deviations with row i of the block."""
         cdef Py_ssize_t j
         cdef double weight = 1.0 if self.weights == NULL else self.weights[i], before = self.count, y
-        if weight <= 0.0:
+        if weight <= 0.0 or self.frozen:
             return
         self.count = self.memory * before + weight
         for j in range(self.targets):
@@ -108,6 +116,8 @@ cdef class TargetScaler:
 
     cdef double divisor_of(self, Py_ssize_t j) noexcept nogil:
         """What a target is divided by; 1 before the first row. O(1)."""
+        if self.frozen:
+            return self.square[j]
         return divisor(self.mean[j], self.square[j] / self.count if self.count > 0.0 else 0.0, 0.0)
 
     def after(self, Py_ssize_t n):

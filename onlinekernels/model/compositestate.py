@@ -81,16 +81,19 @@ class CompositeState(Learned):
 
     def check_learned(self):
         """ValueError unless what the members have learned can be read again."""
-        for model in map(shown, self.composition.members):
+        for member in self.composition.members:
+            model = shown(member)
             if model is not None:
                 model._state.check_learned()
+            elif member.model is not None:
+                member.model.check_learned()
 
     def to_dict(self):
         """Everything that is learned, as plain values, nouns and arrays."""
         learned = self.composition.state()
         if self.composition.members:
-            members = [member for member in self.composition.members if member.model is not None]
-            learned["members"] = {member.name: member_state(member) for member in members}
+            members = [member for member in self.composition.members if shown(member) is not None]
+            learned.update({"members": {member.name: member_state(member) for member in members}} if members else {})
         return {
             "plan": self.plan.parts(),
             "stale": self.stale,

@@ -98,7 +98,7 @@ def fitted_member(name, model, frozen):
 def shown(member):
     """The model that shows a member as it is now; None for one that is no model."""
     model = member.model
-    if model is None:
+    if not hasattr(model, "_state"):
         return None
     if isinstance(member.backend, WarmUp):
         member.backend.catch_up()
@@ -112,7 +112,7 @@ def shown(member):
 def member_state(member):
     """What is learned, by name."""
     model = shown(member)
-    return {"model": None if model is None else model._state.to_dict(), "t": int(member.t), "before": int(member.before),
+    return {"model": model._state.to_dict(), "t": int(member.t), "before": int(member.before),
             "frozen": member.frozen, "disabled": member.status, "codes": [int(code) for code in member.label_codes]}
 
 
