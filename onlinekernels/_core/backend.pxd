@@ -8,6 +8,8 @@ cdef class Backend:
     cdef readonly Py_ssize_t groups     # deviations of a row
     cdef readonly Py_ssize_t joined     # labels that have been learned
     cdef readonly IntervalTracker intervals     # that follows innovations, or None
+    cdef readonly Py_ssize_t n_features # of dense rows; 0 where they are sparse, or nobody asks
+    cdef object one                     # answers for a single row
     cdef public Py_ssize_t done         # rows of the latest call that are learned
 
     # A call

@@ -11,6 +11,8 @@ import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from onlinekernels._core.arrays cimport array_data
 
+cdef object DOUBLE = np.dtype(float)
+
 
 cdef class Backend:
     """What learns rows, which were checked, and labels, which are numbers 0, 1, 2, ...
@@ -157,6 +159,44 @@ cdef class Backend:
         finally:
             self.detach()
         return scores, deviations, innovations
+
+    def learn_one(self, x, double y, Py_ssize_t labels=0):
+        """Learn one row, 1-d as `takes` has it, and its label's code or its target."""
+        cdef Py_ssize_t width = self.outputs_for(labels)
+        cdef double* out
+        if self.one is None or len(self.one) < width + 2 * self.groups:
+            self.one = np.zeros(width + 2 * self.groups)
+        out = <double*> array_data(self.one)
+        self.done = 0
+        try:
+            self.attach(x[None])
+            self.open_block(0, 1, &y, NULL, labels)
+            self.run_block(1, &y, out, width, out + width, out + width + self.groups)
+            self.commit(1)
+            self.done = 1
+            self.settle()
+            self.prepare()
+        finally:
+            self.detach()
+
+    def takes(self, x):
+        """Whether `learn_one` and `scores_one` can have x as it is: a row of numbers no larger than 1e150."""
+        cdef const double* data
+        cdef Py_ssize_t j
+        if type(x) is not np.ndarray or x.dtype != DOUBLE or x.ndim != 1 or len(x) != self.n_features or not x.flags.c_contiguous:
+            return False
+        data = <const double*> array_data(x)
+        for j in range(self.n_features):
+            if not -1e150 <= data[j] <= 1e150:  # or not a number
+                return False
+        return self.n_features > 0
+
+    def scores_one(self, x):
+        """Scores of one row as of now, 1-d."""
+        cdef Py_ssize_t outputs = self.outputs_now()
+        scores = np.empty(outputs)
+        self.evaluate(x[None], 1, <double*> array_data(scores), outputs, NULL, 0)
+        return scores
 
     def scores(self, examples):
         """(scores (n, outputs), deviations (n, groups)) as of now."""

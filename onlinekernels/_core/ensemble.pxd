@@ -67,13 +67,12 @@ cdef class Member:
     cdef void place(self, double* raw, double* scores, Py_ssize_t outputs, Py_ssize_t known) noexcept nogil
     cdef void place_nothing(self, double* scores, Py_ssize_t outputs) noexcept nogil
     cdef void commit(self, Py_ssize_t n) noexcept
-    cdef int evaluate(self, examples, const double* rows, Py_ssize_t n, double* scores, Py_ssize_t outputs, Py_ssize_t stride,
-                      double* deviations, Py_ssize_t spread) except -1
+    cdef int evaluate(self, examples, Py_ssize_t n, double* raw, Py_ssize_t width, double* scores, Py_ssize_t outputs,
+                      Py_ssize_t stride, double* deviations, Py_ssize_t spread) except -1
 
 
 @cython.final
 cdef class Centre(Backend):
-    cdef readonly Py_ssize_t n_features
     cdef object examples                # of the call
     cdef const double* data
     cdef const double* rows             # of the block
@@ -109,7 +108,6 @@ cdef class Ensemble(Backend):
     cdef double* latest_data
     cdef bint looks_early               # whether there is something to look at in the first rows,
     cdef public long long looked        # and t at the latest look
-    cdef readonly Py_ssize_t n_features # of rows as the members' transforms see them; 0 where they are sparse
     cdef public long long t             # rows learned
     cdef readonly object losses         # mistakes or squared errors of each member, and of all together
     cdef double* loss_sums
@@ -142,6 +140,7 @@ cdef class Ensemble(Backend):
     cdef Py_ssize_t room_rows, room_outputs
 
     cdef int link(self) except -1
+    cdef object seen_by(self, Member member, dict seen, examples, Py_ssize_t n)
     cdef int ask_members(self, examples, Py_ssize_t n, Py_ssize_t outputs, double* table, double* spreads) except -1
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t outputs) except -1
     cdef bint has_learned_members(self)

@@ -290,22 +290,17 @@ cdef class Member:
         self.text = in_words(error)
         self.disabled = True
 
-    cdef int evaluate(self, examples, const double* rows, Py_ssize_t n, double* scores, Py_ssize_t outputs, Py_ssize_t stride,
-                      double* deviations, Py_ssize_t spread) except -1:
-        """Scores of n rows as of now, as the combiner takes them. As the backend."""
-        cdef Py_ssize_t i, width = max(self.width, outputs)
-        cdef double[::1] raw = np.zeros(n * width), seen
+    cdef int evaluate(self, examples, Py_ssize_t n, double* raw, Py_ssize_t width, double* scores, Py_ssize_t outputs,
+                      Py_ssize_t stride, double* deviations, Py_ssize_t spread) except -1:
+        """Scores of n rows as of now, as the combiner takes them; raw: (n, width), for those of the backend."""
+        cdef Py_ssize_t i
         if self.t + self.before == 0:
             for i in range(n):
                 self.place_nothing(scores + i * stride, outputs)
             return 0
-        if self.transform is not None:
-            seen = np.empty(n * self.transform.n_features)
-            self.transform.evaluate(rows, n, &seen[0])
-            examples = np.asarray(seen).reshape(n, -1)
-        self.backend.evaluate(examples, n, &raw[0], width, deviations if self.has_deviations else NULL, spread)
+        self.backend.evaluate(examples, n, raw, width, deviations if self.has_deviations else NULL, spread)
         for i in range(n):
-            self.place(&raw[i * width], scores + i * stride, outputs, self.known)
+            self.place(raw + i * width, scores + i * stride, outputs, self.known)
         return 0
 
     cdef void place_nothing(self, double* scores, Py_ssize_t outputs) noexcept nogil:
@@ -894,13 +889,32 @@ cdef class Ensemble(Backend):
     cdef int ask_members(self, examples, Py_ssize_t n, Py_ssize_t outputs, double* table, double* spreads) except -1:
         """What all members answer as of now."""
         cdef Member member
-        cdef Py_ssize_t k = 0, m = len(self.members), g = self.groups
-        cdef const double* rows = NULL if isinstance(examples, Rows) else <const double*> array_data(examples)
+        cdef Transform transform
+        cdef Py_ssize_t k = 0, m = len(self.members), g = self.groups, width = outputs
+        cdef dict seen = {}
+        for transform in self.transforms.values():
+            if transform is not self.near:
+                rows = np.empty((n, transform.n_features))
+                transform.evaluate(<const double*> array_data(examples), n, <double*> array_data(rows))
+                seen[transform] = rows
+        for member in self.members:
+            width = max(width, member.width)
+        raw = np.empty(n * width)
         for member in self.members:
             if not member.disabled:
-                member.evaluate(examples, rows, n, table + k * outputs, outputs, m * outputs, spreads + k * g, m * g)
+                member.evaluate(examples if member.transform is None else self.seen_by(member, seen, examples, n), n,
+                                <double*> array_data(raw), width, table + k * outputs, outputs, m * outputs,
+                                NULL if spreads == NULL else spreads + k * g, m * g)
             k += 1
         return 0
+
+    cdef object seen_by(self, Member member, dict seen, examples, Py_ssize_t n):
+        """Rows as a member sees them."""
+        found = seen.get(member.transform)
+        if found is None:                       # a transform of its own
+            found = np.empty((n, member.transform.n_features))
+            member.transform.evaluate(<const double*> array_data(examples), n, <double*> array_data(found))
+        return found
 
     cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations, Py_ssize_t spread) except -1:
         cdef Py_ssize_t i, outputs = self.outputs_now(), m = len(self.members), g = self.groups
@@ -909,7 +923,7 @@ cdef class Ensemble(Backend):
         cdef double* spreads = table + n * m * outputs
         cdef double* answers = spreads + n * m * g
         cdef double* found = answers + n * outputs
-        self.ask_members(examples, n, outputs, table, spreads)
+        self.ask_members(examples, n, outputs, table, NULL if deviations == NULL else spreads)
         self.answer(n, outputs, table, spreads, answers, found, examples)
         for i in range(n):
             memcpy(scores + i * stride, answers + i * outputs, outputs * sizeof(double))

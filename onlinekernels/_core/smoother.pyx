@@ -506,7 +506,7 @@ cdef class Smoothing(Backend):
         if not 0.0 <= nu < 1.0:
             raise ValueError("nu is not a share")
         Backend.__init__(self, task, 0 if task == "classes" else rows["targets"])
-        self.nu, self.memory = nu, memory
+        self.nu, self.memory, self.n_features = nu, memory, rows["n_features"]
         self.rows = LocalRows({"numbers": "numbers", "classes": "labels", "novelty": "density"}[task], **rows)
         self.scaler = Scaler(rows["n_features"], memory) if memory else None
         self.intervals = IntervalTracker(self.targets if task == "numbers" else 0)

@@ -147,6 +147,9 @@ class EnsembleLearner(OnlineComposite):
                 said = (weights.T * scores).sum(axis=1) if state.targets == 1 else weights.T * scores
         return {name: value if np.ndim(value) else float(value) for name, value in zip(_names(composition), said, strict=True)}
 
+    def _set_up(self, composition):
+        composition.n_jobs = self.n_jobs
+
     def _learn(self, before, state, X, y, weights=None, **others):
         state.composition.n_jobs = validation.check_count(self, "n_jobs")
         return super()._learn(before, state, X, y, weights, **others)

@@ -386,6 +386,9 @@ class SelfTuned(OnlineComposite):
         kinds, n_features = KINDS[plan.axes], X.shape[1]
         return SelfTuning(Maker(kinds, plan.budget, n_features, targets), kinds, plan.window, n_features, targets)
 
+    def _set_up(self, composition):
+        composition.frozen = bool(self.frozen)
+
     def _learn(self, before, state, X, y, weights=None, **others):
         state.composition.frozen = bool(self.frozen)
         answers = super()._learn(before, state, X, y, weights, **others)

@@ -192,12 +192,41 @@ class OnlineComposite(OnlineLearner):
 
     def learn_one(self, x: Any, y: Any = None) -> Self:
         """Learn one example, 1-d; return self."""
-        if isinstance(x, np.ndarray) and x.ndim != 1:
-            raise ValueError(f"x must be 1-d for learn_one. Got shape {x.shape} instead.")
-        several = self._current_loss().task == "regression" and np.size(y) > 1
-        if isinstance(y, (list, np.ndarray)) and np.ndim(y) > 0 and not several:
-            raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
-        return self.partial_fit([x], None if y is None else [y])
+        with self._turn.alone:
+            if self._learn_row(x, y):
+                return self
+            if isinstance(x, np.ndarray) and x.ndim != 1:
+                raise ValueError(f"x must be 1-d for learn_one. Got shape {x.shape} instead.")
+            several = self._current_loss().task == "regression" and np.size(y) > 1
+            if isinstance(y, (list, np.ndarray)) and np.ndim(y) > 0 and not several:
+                raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
+            self._partial_fit([x], None if y is None else [y])
+        return self
+
+    def _learn_row(self, x, y):
+        """Learn a row and its label or target as they are, unless they need a longer look: whether it did."""
+        state = self._state
+        if state is None or state.stale or self.class_weight is not None:
+            return False
+        row, target = self._numbers_of_one(state, x), state.target_of(y)
+        if row is None or target is None or state.targets > 1:
+            return False
+        composition, encoder = state.composition, self._encoder
+        encoder = None if encoder is None else encoder.after_one(row)
+        self._set_up(composition)
+        try:
+            composition.learn_one(row, target, 0 if state.labels is None else len(state.labels.order))
+        except BaseException as error:
+            if composition.done and encoder is not None:
+                self.__dict__["_encoder"] = encoder
+            validation.tell(error, composition.done)
+            raise
+        if encoder is not None:
+            self.__dict__["_encoder"] = encoder
+        return True
+
+    def _set_up(self, composition):
+        """Let the backend know parameters that may be set at any time."""
 
     # ---- Predicting ---------------------------------------------------------------------------
 
@@ -216,6 +245,11 @@ class OnlineComposite(OnlineLearner):
 
     def predict_one(self, x: Any) -> Any:
         """Prediction for one example, 1-d."""
+        with self._turn.shared:
+            state = self._state
+            row = None if state is None else self._numbers_of_one(state, x)
+            if row is not None and state.joined():
+                return state.answer_of_one(state.composition.scores_one(row))
         return plain(self.predict([x])[0])
 
     @only_if(_is_regression, " Classes have predict_proba.")

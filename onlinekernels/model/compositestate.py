@@ -50,6 +50,16 @@ class CompositeState(Learned):
         self.plan = plan
         self.composition = composition
 
+    largest_target = 1e150
+
+    def answer_of_one(self, scores):
+        """The answer for the scores of one row, 1-d."""
+        if self.labels is not None:
+            return self.labels.order[self.labels.best_of_one(scores)]
+        if self.loss.task == "novelty":
+            return 1 if scores[0] >= self.scalar() else -1
+        return float(scores[0]) if self.targets == 1 else scores
+
     @property
     def loss(self):
         return self.plan.loss
