@@ -66,10 +66,12 @@ cdef class Engine(Backend):
     cdef Py_ssize_t loop(self, Trace* trace) noexcept nogil:
         """Test and train the rows of the open block in order; how many were learned completely."""
         cdef Py_ssize_t i
+        cdef long long t
         for i in range(self.rows):
+            t = self.hypothesis.now.t
             if not (self.evaluate_row(self.scratch, self.example, i, trace) and self.learn_row(self.scratch, self.example, i)):
                 return i
-            if trace.steps != NULL:
+            if trace.steps != NULL and self.hypothesis.now.t > t:       # unless it was left out
                 trace.steps[i] = self.hypothesis.rule.step_at(self.hypothesis.now.t)
         return self.rows
 
