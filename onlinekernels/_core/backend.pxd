@@ -6,7 +6,7 @@ cdef class Backend:
     cdef readonly str task              # "classes", "numbers" or "novelty"
     cdef readonly Py_ssize_t targets    # numbers to predict; 0 for labels
     cdef readonly Py_ssize_t groups     # deviations of a row
-    cdef readonly Py_ssize_t joined     # labels that have been learned
+    cdef public Py_ssize_t joined     # labels that have been learned
     cdef readonly IntervalTracker intervals     # that follows innovations, or None
     cdef readonly Py_ssize_t n_features # of dense rows; 0 where they are sparse, or nobody asks
     cdef object one                     # answers for a single row

@@ -38,6 +38,7 @@ cdef class Engine(Backend):
     cdef Example example
     # Its block
     cdef bint is_open
+    cdef bint is_scaled                 # whether its rows have been scaled
     cdef Py_ssize_t first               # row of the call with which it begins
     cdef Py_ssize_t rows                # how many
     cdef Py_ssize_t done_before         # `done` when it was opened

@@ -174,7 +174,6 @@ cdef class Engine(Backend):
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
         """As `Function.open`, `Scaler.open` and `TargetScaler.open`."""
-        cdef bint scales = False
         if self.growing and labels > self.outputs.joined:
             self.make_room_for(labels)
         if self.hypothesis.exact_norms:
@@ -184,10 +183,11 @@ cdef class Engine(Backend):
                 self.target_scaler.open(y, n, weights)
             if self.scaler is not None:
                 self.scaler.open(self.scratch.piece, first, n)
-                scales = True
+                self.is_scaled, self.done_before = True, self.done      # with no Python in between: a handler may look
             self.function.open(self.scratch, 0 if self.scaler is not None and not self.scaler.sparse else first, n, True, -1)
         except BaseException:
-            if scales:
+            if self.is_scaled:
+                self.is_scaled = False
                 self.scaler.commit(0)
             raise
         self.y, self.weights, self.rows, self.first = y, weights, n, first
@@ -225,7 +225,8 @@ cdef class Engine(Backend):
         """As `Function.close`."""
         self.is_open = False
         self.function.close(self.scratch)
-        if self.scaler is not None:
+        if self.is_scaled:
+            self.is_scaled = False
             self.scaler.commit(n)
         if n < self.rows and self.target_scaler is not None:
             self.target_scaler.commit(n)
@@ -336,11 +337,11 @@ cdef class Engine(Backend):
 
     def current_scaler(self):
         """The scaler as it belongs to the hypothesis, between any two examples; not to be changed."""
-        return self.scaler.after(self.done - self.first) if self.is_open and self.scaler is not None else self.scaler
+        return self.scaler.after(self.done - self.done_before) if self.is_scaled else self.scaler
 
     def current_target_scaler(self):
         """The same of targets."""
-        return self.target_scaler.after(self.done - self.first) if self.is_open and self.target_scaler is not None \
+        return self.target_scaler.after(self.done - self.done_before) if self.is_open and self.target_scaler is not None \
             else self.target_scaler
 
     # ---- Predicting ---------------------------------------------------------------------------
