@@ -138,7 +138,7 @@ cdef class Member:
                 known += 1
             self.y[i] = <double> self.labels[code]
         if self.frozen:
-            self.backend.evaluate(examples if self.transform is None else self.attached, n, self.answers, self.width, NULL, 0)
+            self.backend.evaluate(examples[first:first + n], n, self.answers, self.width, NULL, 0)
         else:
             self.backend.open(first if self.transform is None else 0, n, self.y, weights, known)
         self.rows = self.until = n
