@@ -26,7 +26,7 @@ cdef enum:
     USUALLY = 500               # with that of so many before them
     OFTEN = 42                  # of the latest rows on which the plain member must be better
     REPLAYED = 128              # rows in one step of a replay
-    TRIES = 24                  # values of the evidence that a kernel usually takes
+    TRIES = 16                  # values of the evidence that a kernel usually takes
     LOSSES = 1024               # rows in the ring of losses, more than LATELY + USUALLY + BLOCK
 
 cdef double WORSE = 2.0         # times the usual loss,

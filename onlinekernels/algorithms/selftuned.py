@@ -265,6 +265,8 @@ class Maker:
         times, alarms, seen = (np.asarray(state[name]) for name in ("times", "alarms", "seen"))
         if not len(times) == len(alarms) == len(seen) or seen.shape[1:] != (len(self.kinds), self.n_features + 3):
             raise ValueError("the history does not fit the features")
+        if (np.diff(times, prepend=1) < 0).any() or not np.isfinite(seen).all() or (seen < 0.0).any() or (seen[..., -3:-1] == 0.0).any():
+            raise ValueError("the history has times that are not in order, or numbers that make no sense")
         return [
             (int(t), bool(alarm), tuple((row[:-3].copy(), *map(float, row[-3:])) for row in kinds))
             for t, alarm, kinds in zip(times, alarms, seen, strict=True)
