@@ -14,6 +14,7 @@ from cases import covering, each
 import onlinekernels as ok
 from onlinekernels import KRLS, SelfTuned, load
 from onlinekernels._core.combiners import IntervalTracker, LeastSquares, interval_factors
+from onlinekernels._core.targets import TargetScaler
 from onlinekernels.algorithms import evidence as metrics
 from onlinekernels.algorithms import selftuned
 from onlinekernels.algorithms.evidence import Evidence, Features, finished, gradient_axes, learned_metric, minimize
@@ -43,14 +44,16 @@ def part(array, rows):
     return None if array is None else array[rows]
 
 
-def in_chunks(model, size, y, weights=None, rows=X):
-    """Progressive scores of all rows in chunks; classes that have not joined have 0."""
-    found = []
-    for begin in range(0, len(rows), size):
+def in_chunks(model, size, y, weights=None):
+    """(progressive scores, deviations) of all rows in chunks; classes that have not joined have 0."""
+    found, spread = [], []
+    for begin in range(0, len(X), size):
         chunk = slice(begin, begin + size)
-        found.append(model.progressive(rows[chunk], y[chunk], sample_weight=part(weights, chunk)).reshape(len(rows[chunk]), -1))
+        scores, std = model.progressive(X[chunk], y[chunk], sample_weight=part(weights, chunk), return_std=True)
+        found.append(scores.reshape(len(scores), -1))
+        spread.append(std)
     width = max(scores.shape[1] for scores in found)
-    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found])
+    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found]), np.concatenate(spread)
 
 
 # ---- The evidence -----------------------------------------------------------------------------------------------------
@@ -269,12 +272,14 @@ def test_trees_of_names():
 @each("loss, y, weights", TASKS.values(), ids=list(TASKS))
 @each("axes", ["auto", "gradient"])
 def test_chunks(loss, y, weights, axes):
-    models = [SelfTuned(loss, axes=axes, window=150, budget=40) for _ in range(3)]
-    whole, *others = (in_chunks(model, size, y, weights) for model, size in zip(models, (460, 37, 1), strict=True))
-    for scores in others:
-        assert np.abs(scores - whole).max() < 1e-9 * max(1.0, np.abs(whole).max())
-    assert models[0].history_["t"].tolist() == models[2].history_["t"].tolist() == [100, 200, 400]
-    models[0]._check()
+    models = [SelfTuned(loss, axes=axes, window=150, budget=40) for _ in range(4)]
+    whole, *others = (in_chunks(model, size, y, weights) for model, size in zip(models, (460, 37, 7, 1), strict=True))
+    for parts in others:
+        for found, expected in zip(parts, whole, strict=True):  # scores, and deviations
+            assert np.abs(found - expected).max() < 1e-9 * max(1.0, np.abs(expected).max())
+    for model in models:
+        assert model.history_["t"].tolist() == [100, 200, 400]
+        model._check()
 
 
 @covering(1)
@@ -594,6 +599,34 @@ def test_refused_calls_change_nothing():
                        {"epochs": 0}):
         with pytest.raises(ValueError, match=f"'{next(iter(parameters))}' parameter of SelfTuned"):
             SelfTuned(**parameters).fit(X, NUMBERS)
+
+
+def test_targets_of_fixed_units():
+    scaler = TargetScaler.fixed(np.array([2.0, -1e9]), np.array([0.5, 1e-3]))
+    y = np.array([[3.0, -1e9], [2.0, 1e-3 - 1e9]])
+    scaled, means, deviations, _ = scaler.advance(y)
+    assert np.allclose(scaled.reshape(2, 2), [[2.0, 0.0], [0.0, 1.0]], atol=1e-3)
+    assert means.tolist() == [[2.0, -1e9]] * 2 and deviations.tolist() == [[0.5, 1e-3]] * 2
+    assert scaler.restored(np.array([[2.0, 1.0]])).tolist() == [[3.0, 1e-3 - 1e9]]
+    assert scaler.copy().known()[1].tolist() == [0.5, 1e-3]
+
+
+@covering(1)
+@each("task", ["numbers", "classes"])
+@each("place", [0, 1, 2])
+def test_a_member_that_fails_is_disabled_until_a_refresh(task, place):
+    """Scores too large for the combiner: the others go on, and a refresh makes the member anew, unless it is the plain one."""
+    loss, y, _ = TASKS[task]
+    model = SelfTuned(loss, window=150, budget=40).partial_fit(X[:150], y[:150])
+    member = model._state.composition.members[place]
+    member.disable(ValueError("of the test"))
+    scores, std = model.progressive(X[150:190], y[150:190], return_std=True)
+    assert np.isfinite(scores).all() and np.isfinite(std).all() and (std > 0.0).all()
+    assert pickle.loads(pickle.dumps(model))._state.composition.members[place].status == "ValueError: of the test"
+    assert np.isfinite(model.predict(X, return_std=True)[1]).all()
+    model.partial_fit(X[190:210], y[190:210])
+    assert model._state.composition.members[place].disabled == (place == 2)
+    model._check()
 
 
 # ---- Interrupted ------------------------------------------------------------------------------------------------------
