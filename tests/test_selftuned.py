@@ -556,6 +556,18 @@ def test_a_kernel_that_is_no_better_does_not_replace_what_remembers_more():
     assert all(model._state.composition.members[k] is not members[k] for k in (0, 1))
 
 
+def test_a_target_beyond_all_others_is_survived():
+    """Answers that are too large disable all members, as long as the target is among the rows that are kept."""
+    y = NUMBERS.copy()
+    y[110] = 1e130
+    model = SelfTuned(axes="own", window=100, budget=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ok.LearningWarning)
+        scores = model.progressive(np.tile(X, (2, 1)), np.append(y, NUMBERS))
+    assert np.isfinite(scores).all() and not any(member.disabled for member in model._state.composition.members)
+    assert np.mean((scores[700:] - np.append(y, NUMBERS)[700:]) ** 2) < 0.3 * NUMBERS.var()
+
+
 def test_odd_streams():
     """Constant columns and targets, one feature, doubles, one class alone, weights of 0: nothing is ever not a number."""
     constant = np.column_stack([np.full(300, 5.0), X[:300, 0]])
@@ -615,7 +627,7 @@ def test_targets_of_fixed_units():
 @each("task", ["numbers", "classes"])
 @each("place", [0, 1, 2])
 def test_a_member_that_fails_is_disabled_until_a_refresh(task, place):
-    """Scores too large for the combiner: the others go on, and a refresh makes the member anew, unless it is the plain one."""
+    """The others go on, and a refresh makes the member anew."""
     loss, y, _ = TASKS[task]
     model = SelfTuned(loss, window=150, budget=40).partial_fit(X[:150], y[:150])
     member = model._state.composition.members[place]
@@ -625,7 +637,7 @@ def test_a_member_that_fails_is_disabled_until_a_refresh(task, place):
     assert pickle.loads(pickle.dumps(model))._state.composition.members[place].status == "ValueError: of the test"
     assert np.isfinite(model.predict(X, return_std=True)[1]).all()
     model.partial_fit(X[190:210], y[190:210])
-    assert model._state.composition.members[place].disabled == (place == 2)
+    assert not model._state.composition.members[place].disabled and model._state.composition.members[place] is not member
     model._check()
 
 

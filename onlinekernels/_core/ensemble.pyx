@@ -252,13 +252,13 @@ cdef class Member:
         cdef Py_ssize_t i
         if self.rows == 0:
             return
+        self.disabled = self.disabled or self.until < n
         n = min(n, self.trained)
         if not self.frozen:
             self.backend.commit(n)
         for i in range(n if self.scale >= LABELS else 0):
             self.known = max(self.known, 1 + <Py_ssize_t> self.y[i])
         self.t += n
-        self.disabled = self.disabled or n and self.until < self.rows
         self.rows = 0
         if self.disabled:
             self.until = 0

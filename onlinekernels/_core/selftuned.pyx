@@ -351,10 +351,10 @@ cdef class SelfTuning(Ensemble):
     def steps_of(self, refresh):
         """The work of a refresh, step by step: first kernels, then their rows. It gives how much each was, and at last the members.
 
-        A member whose kernel is no better than it was, or that cannot take the rows, is None.
+        A member whose kernel is no better than it was is None. The plain one is made anew if it is disabled.
         """
         rows = self.rows_kept(refresh.first, refresh.t)
-        olds = {kind: self.named()[kind] for kind in self.kinds}
+        olds = self.named()
         is_full = refresh.t - refresh.first == self.window and not refresh.alarm
         members, work = {}, self.work_of_evidence(min(len(rows[0]), self.sampled))
         for found in self.maker.renewed(olds, rows, self.sampled, is_full, refresh.alarm):
@@ -388,7 +388,8 @@ cdef class SelfTuning(Ensemble):
             while done < n and not member.disabled:
                 rows = min(n - done, min(BLOCK, member.backend.room()))
                 try:
-                    member.transform.open(x + done * self.n_features, rows)
+                    if member.transform is not None:
+                        member.transform.open(x + done * self.n_features, rows)
                     member.open(X, done, rows, targets + done * self.groups, counts + done, self.targets, outputs)
                 except (ValueError, FloatingPointError) as error:
                     member.disable(error)
@@ -398,7 +399,8 @@ cdef class SelfTuning(Ensemble):
                         member.test(i, scores, outputs, scores + outputs)
                         member.train(i)
                 member.commit(rows)
-                member.transform.commit(rows)
+                if member.transform is not None:
+                    member.transform.commit(rows)
                 done += rows
                 PyErr_CheckSignals()
         finally:
@@ -419,7 +421,9 @@ cdef class SelfTuning(Ensemble):
                 if member is not None:
                     self.replay(member, refresh.t, self.t)
                     if not member.disabled:
-                        member.t = member.transform.t = self.t
+                        member.t = self.t
+                        if member.transform is not None:
+                            member.transform.t = self.t
                         if self.examples is not None:
                             member.attach(self.examples, min(len(self.examples), BLOCK))
                         olds.append(old)
