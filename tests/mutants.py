@@ -399,18 +399,28 @@ FAULTS = [
     ("evidence.h", "selftuned", [
         ("-0.5 * forgetting * fabs(times[i] - times[j])", "-forgetting * fabs(times[i] - times[j])"),
     ]),
-    ("selftuning/evidence.py", "selftuned", [
+    ("algorithms/evidence.py", "selftuned", [
         ("np.insert(slopes, d, slopes[:d].sum())", "np.insert(slopes, d, 0.0)"),
         ("q / self.deviation**2", "q / self.deviation"),
         ("new <= value + 1e-4 * length * slope and np.isfinite(gradient).all()", "np.isfinite(gradient).all()"),
     ]),
-    ("tuned.py", "selftuned", [
+    ("selftuned.pyx", "selftuned", [
         ("tuned > AHEAD * plain", "True"),
-        ("[losses[:, :-1].mean(axis=1), losses[:, -1]]", "[losses[:, -1], losses[:, :-1].mean(axis=1)]"),
-        ("self.losses[:0] if renewal.alarm else self.losses", "self.losses"),
-        ("(None, None) if self.alarm else (old.axes, old.chosen)", "(old.axes, old.chosen)"),
-        ("self.is_full and old.evidence(X[places], y[places], times, weighted, Y) < value + WORTH", "False"),
-        ("renewal.begin()", "pass"),
+        ("if k < m - 1:", "if k > 0:"),
+        ("self.first_loss = self.t", "pass"),
+        ("self.weigh(self.enabled, self.shares)", "pass"),
+        ("self.replay(member, refresh.t, self.t)", "pass"),
+        ("refresh.begin_again()", "pass"),
+        ("refresh.first if refresh.alarm else self.began", "self.began"),
+        ("error = (scores[j] - target) / (self.unit[j] if self.targets else 1.0)", "error = scores[j] - target"),
+    ]),
+    ("algorithms/selftuned.py", "selftuned", [
+        ("(None, None) if alarm or old.metric is None", "(None, None) if old.metric is None"),
+        ("is_full and not member.disabled and", "False and"),
+        ("max(noise, least)", "noise"),
+    ]),
+    ("targets.pyx", "selftuned", [
+        ("if weight <= 0.0 or self.frozen:", "if weight <= 0.0:"),
     ]),
     ("ensemble.py", "stacking frontdoor", [
         ("scores[until:] = 0.0", "pass"),

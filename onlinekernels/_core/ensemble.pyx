@@ -252,14 +252,16 @@ cdef class Member:
         cdef Py_ssize_t i
         if self.rows == 0:
             return
+        self.disabled = self.disabled or self.until < n
         n = min(n, self.trained)
         if not self.frozen:
             self.backend.commit(n)
         for i in range(n if self.scale >= LABELS else 0):
             self.known = max(self.known, 1 + <Py_ssize_t> self.y[i])
         self.t += n
-        self.disabled = self.disabled or n and self.until < self.rows
         self.rows = 0
+        if self.disabled:
+            self.until = 0
 
     @property
     def status(self):
@@ -288,7 +290,7 @@ cdef class Member:
     def disable(self, error):
         """Take part no more, for this error."""
         self.text = in_words(error)
-        self.disabled = True
+        self.disabled, self.until = True, 0
 
     cdef int evaluate(self, examples, Py_ssize_t n, double* raw, Py_ssize_t width, double* scores, Py_ssize_t outputs,
                       Py_ssize_t stride, double* deviations, Py_ssize_t spread) except -1:

@@ -30,7 +30,8 @@ cdef class SelfTuning(Ensemble):
     cdef readonly Py_ssize_t sampled    # rows at most that the evidence is taken of
     cdef public bint frozen             # kernels stay as they are
     cdef readonly long long began       # row at which the clock of refreshes started
-    cdef readonly long long due         # row at which the next one begins
+    cdef readonly long long due         # row at which the next one takes over,
+    cdef readonly long long begin       # and at which it begins
     cdef readonly long long oldest      # row that may be kept
     cdef readonly long long first_loss  # row from which losses are known
     cdef long long checked              # row at which a change was looked for last
@@ -46,6 +47,7 @@ cdef class SelfTuning(Ensemble):
     cdef object memory_of_shares
     cdef double* shares                 # (members, groups): of members in the deviation, before a row
 
+    cdef int plan(self, long long due) except -1
     cdef void weigh(self, const unsigned char* enabled, double* shares) noexcept nogil
     cdef void spread(self, const double* deviations, const double* shares, double* out) noexcept nogil
     cdef void keep(self, Py_ssize_t i) noexcept nogil

@@ -26,7 +26,7 @@ cdef enum:
     USUALLY = 500               # with that of so many before them
     OFTEN = 42                  # of the latest rows on which the plain member must be better
     REPLAYED = 128              # rows in one step of a replay
-    TRIES = 24                  # values of the evidence that a kernel usually takes
+    TRIES = 16                  # values of the evidence that a kernel usually takes
     LOSSES = 1024               # rows in the ring of losses, more than LATELY + USUALLY + BLOCK
 
 cdef double WORSE = 2.0         # times the usual loss,
@@ -124,15 +124,22 @@ class Refresh:
         Whether nothing is to be gone on from.
     until : int
         Row at which its members take over.
+    work : float
+        Multiplications that it usually takes.
     """
 
-    def __init__(self, t, first, alarm, until):
+    def __init__(self, t, first, alarm, until, work):
         self.t, self.first, self.alarm, self.until = t, first, alarm, until
+        self.pace = max(WORK, work / max(1, until - t))     # with every row
         self.begin_again()
+
+    def state(self):
+        """What makes it, but for the rows."""
+        return {"t": int(self.t), "until": int(self.until), "alarm": bool(self.alarm)}
 
     def begin_again(self):
         """Nothing is done yet."""
-        self.work, self.done, self.members = None, 0.0, None
+        self.steps, self.done, self.members = None, 0.0, None
 
 
 cdef class SelfTuning(Ensemble):
@@ -162,7 +169,8 @@ cdef class SelfTuning(Ensemble):
                           targets, n_features, intervals=IntervalTracker(targets) if targets else None)
         self.maker, self.kinds, self.window = maker, kinds, window
         self.sampled = min(max(window // 5, SAMPLED[0]), SAMPLED[1])
-        self.due, self.checked, self.refreshes = FIRST, -1, []
+        self.checked, self.refreshes = -1, []
+        self.plan(FIRST)
         self.capacity = window + self.span(window) + BLOCK      # a block that is rolled back must not replace what is kept
         self.kept_array, self.loss_array = np.zeros((self.capacity, width)), np.zeros((LOSSES, 2))
         self.kept, self.losses_kept = <double*> array_data(self.kept_array), <double*> array_data(self.loss_array)
@@ -178,7 +186,7 @@ cdef class SelfTuning(Ensemble):
         rows = min(Ensemble.room(self), CHECKED - self.t % CHECKED)
         if self.frozen:
             return rows
-        return max(1, min(rows, (self.due if self.pending is None else self.pending.until) - self.t))
+        return max(1, min(rows, (self.begin if self.pending is None else self.pending.until) - self.t))
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
         self.first = first
@@ -260,13 +268,13 @@ cdef class SelfTuning(Ensemble):
             self.pending = None
             return 0
         if self.t % CHECKED == 0 and self.checked != self.t:
-            if (self.pending is not None or self.t < self.due) and self.has_changed():
+            if self.has_changed():
                 self.pending = self.new_refresh(max(self.first_kept, self.t - LATELY), True)
             self.checked = self.t
-        if self.pending is None and self.t >= self.due:
+        if self.pending is None and self.t >= self.begin:
             self.pending = self.new_refresh(self.first_kept, False)
         if self.pending is not None:
-            self.go_on(self.pending, np.inf if self.t >= self.pending.until else WORK * (self.t + 1 - self.pending.t))
+            self.go_on(self.pending, np.inf if self.t >= self.pending.until else self.pending.pace * (self.t + 1 - self.pending.t))
             if self.t >= self.pending.until:
                 self.take_over(self.pending)
         return 0
@@ -296,37 +304,43 @@ cdef class SelfTuning(Ensemble):
 
     def refresh(self):
         """Learn the kernels anew from the rows that are kept, now. All or nothing."""
-        refresh = self.new_refresh(self.first_kept, False)
+        refresh = Refresh(self.t, self.first_kept, False, self.t, 0.0)
         self.go_on(refresh, np.inf)
         self.take_over(refresh)
 
     # ---- A refresh ----------------------------------------------------------------------------
 
     def new_refresh(self, first, alarm):
-        """A refresh that begins now, from the rows that are kept from `first` on."""
-        return Refresh(self.t, first, alarm, self.t + self.span(self.t - first))
+        """A refresh that begins now, from the rows that are kept from `first` on; it takes over when it is due, or soon after an alarm."""
+        n = self.t - first
+        until = self.t + self.span(n)
+        return Refresh(self.t, first, alarm, until if alarm else max(until, self.due), self.work_of(n))
+
+    cdef int plan(self, long long due) except -1:
+        """The next refresh takes over at this row, and begins as many rows before it as its work takes."""
+        self.due, self.begin = due, due - self.span(min(self.window, due - self.oldest))
+        return 0
 
     def span(self, n):
-        """How many rows are learned during a refresh of so many: those that its work usually takes."""
-        metric = TRIES * self.work_of_evidence(min(n, self.sampled))
-        return 1 + int(np.ceil(len(self.kinds) * (metric + self.work_of_replay(n)) / WORK))
+        """How many rows are learned during a refresh of n rows: those that its work takes, but not too many of these."""
+        return max(1, min(1 + int(self.work_of(n) / WORK), n // 4))
+
+    def work_of(self, n):
+        """Multiplications that a refresh of n rows usually takes."""
+        return len(self.kinds) * (TRIES * self.work_of_evidence(min(n, self.sampled)) + n * self.maker.work_of_row())
 
     def work_of_evidence(self, n):
         """Multiplications that one value of the evidence of n rows takes, with its gradient, and what else a step costs."""
         return n * n * (n + 4.0 * self.n_features) + STEP
 
-    def work_of_replay(self, n):
-        """The same of n rows that a member replays."""
-        return n * self.maker.work_of_row()
-
     def go_on(self, refresh, work):
         """Have so much work done in all. An error leaves none, and it is done again."""
         try:
-            if refresh.work is None:
-                refresh.work = self.steps_of(refresh)
+            if refresh.steps is None:
+                refresh.steps = self.steps_of(refresh)
             while refresh.members is None and refresh.done < work:
                 try:
-                    refresh.done += next(refresh.work)
+                    refresh.done += next(refresh.steps)
                 except StopIteration as end:
                     refresh.members = end.value
                 PyErr_CheckSignals()
@@ -337,10 +351,10 @@ cdef class SelfTuning(Ensemble):
     def steps_of(self, refresh):
         """The work of a refresh, step by step: first kernels, then their rows. It gives how much each was, and at last the members.
 
-        A member whose kernel is no better than it was, or that cannot take the rows, is None.
+        A member whose kernel is no better than it was is None. The plain one is made anew if it is disabled.
         """
         rows = self.rows_kept(refresh.first, refresh.t)
-        olds = {kind: self.named()[kind] for kind in self.kinds}
+        olds = self.named()
         is_full = refresh.t - refresh.first == self.window and not refresh.alarm
         members, work = {}, self.work_of_evidence(min(len(rows[0]), self.sampled))
         for found in self.maker.renewed(olds, rows, self.sampled, is_full, refresh.alarm):
@@ -348,12 +362,14 @@ cdef class SelfTuning(Ensemble):
                 yield work
             else:
                 members[found[0]] = found[1]
-        for first in range(refresh.first, refresh.t, REPLAYED):
-            last = min(first + REPLAYED, refresh.t)
+        each = self.maker.work_of_row()
+        n = max(1, min(REPLAYED, int(WORK / each)))
+        for first in range(refresh.first, refresh.t, n):
+            last = min(first + n, refresh.t)
             for kind, member in members.items():
                 if member is not None:
                     self.replay(member, first, last)
-                    yield self.work_of_replay(last - first)
+                    yield each * (last - first)
         return members
 
     cdef int replay(self, Member member, long long first, long long last) except -1:
@@ -372,7 +388,8 @@ cdef class SelfTuning(Ensemble):
             while done < n and not member.disabled:
                 rows = min(n - done, min(BLOCK, member.backend.room()))
                 try:
-                    member.transform.open(x + done * self.n_features, rows)
+                    if member.transform is not None:
+                        member.transform.open(x + done * self.n_features, rows)
                     member.open(X, done, rows, targets + done * self.groups, counts + done, self.targets, outputs)
                 except (ValueError, FloatingPointError) as error:
                     member.disable(error)
@@ -382,7 +399,8 @@ cdef class SelfTuning(Ensemble):
                         member.test(i, scores, outputs, scores + outputs)
                         member.train(i)
                 member.commit(rows)
-                member.transform.commit(rows)
+                if member.transform is not None:
+                    member.transform.commit(rows)
                 done += rows
                 PyErr_CheckSignals()
         finally:
@@ -394,6 +412,7 @@ cdef class SelfTuning(Ensemble):
         """New members, which learn what came during the refresh, take the place of the old ones."""
         cdef Member member, old
         cdef Py_ssize_t k
+        cdef long long began = refresh.first if refresh.alarm else self.began
         units, shares = np.empty(self.groups), self.learned_shares()
         members, seen, olds, fresh = [], [], [], []
         try:
@@ -402,7 +421,9 @@ cdef class SelfTuning(Ensemble):
                 if member is not None:
                     self.replay(member, refresh.t, self.t)
                     if not member.disabled:
-                        member.t = member.transform.t = self.t
+                        member.t = self.t
+                        if member.transform is not None:
+                            member.transform.t = self.t
                         if self.examples is not None:
                             member.attach(self.examples, min(len(self.examples), BLOCK))
                         olds.append(old)
@@ -411,9 +432,10 @@ cdef class SelfTuning(Ensemble):
                 members.append(old)
                 if k < len(self.kinds):
                     seen.append(old.model.summary(shares[k]))
-            entry = int(refresh.t), bool(refresh.alarm), tuple(seen)
+            entry = int(self.t), bool(refresh.alarm), tuple(seen)
             transforms = {member.name: member.transform for member in members if member.transform is not None}
             refreshes, units[:] = [*self.refreshes, entry], self.maker.units(members)
+            due = self.t + min(max(self.t - began, <long long> FIRST // 2), <long long> LONGEST)
         except BaseException:
             for member in fresh:
                 if member.attached is not None:
@@ -424,8 +446,9 @@ cdef class SelfTuning(Ensemble):
         self.link()
         memcpy(self.unit, array_data(units), self.groups * sizeof(double))
         if refresh.alarm:
-            self.began, self.oldest, self.first_loss = refresh.first, refresh.first, self.t
-        self.due = refresh.t + min(max(refresh.t - self.began, <long long> FIRST // 2), <long long> LONGEST)
+            self.began = self.oldest = began
+            self.first_loss = self.t
+        self.plan(due)
         for old in olds:
             if old.attached is not None:
                 old.attached = None
@@ -454,7 +477,7 @@ cdef class SelfTuning(Ensemble):
             "members": {member.name: self.maker.state_of(member) for member in self.members},
             "losses": self.latest_losses(), "kept": {"X": X, "y": y, "weights": weights},
             "clock": {"began": self.began, "due": self.due, "oldest": self.oldest, "first_loss": self.first_loss},
-            "pending": {"t": -1 if self.pending is None else self.pending.t, "alarm": self.pending is not None and self.pending.alarm},
+            "pending": {"t": -1, "until": -1, "alarm": False} if self.pending is None else self.pending.state(),
             "history": self.maker.state_of_history(self.refreshes),
         }
 
@@ -468,7 +491,8 @@ cdef class SelfTuning(Ensemble):
         began, due, oldest, first_loss = (checked_rows(clock, name) for name in ("began", "due", "oldest", "first_loss"))
         if max(began, oldest, first_loss) > self.t:
             raise ValueError("the clock of refreshes is ahead of the rows")
-        self.began, self.due, self.oldest, self.first_loss = began, due, oldest, first_loss
+        self.began, self.oldest, self.first_loss = began, oldest, first_loss
+        self.plan(due)
         if self.intervals is not None:
             self.intervals.restore(state)
         self.combiner.restore(state["combiner"])
@@ -490,15 +514,15 @@ cdef class SelfTuning(Ensemble):
         self.refreshes = self.maker.history_of(state["history"])
 
     def _restore_pending(self, state):
-        t, alarm = state["t"], state["alarm"]
-        if type(t) is not int or type(alarm) is not bool or not (t == -1 or self.oldest <= t <= self.t):
-            raise ValueError("the refresh under way makes no sense")
+        t, until, alarm = state["t"], state["until"], state["alarm"]
         self.pending = None
+        if type(t) is not int or type(until) is not int or type(alarm) is not bool:
+            raise ValueError("the refresh under way makes no sense")
         if t >= 0:
             first = max(self.oldest, t - (LATELY if alarm else self.window))
-            self.pending = Refresh(t, first, alarm, t + self.span(t - first))
-            if self.pending.until < self.t:
-                raise ValueError("the refresh under way should have been done")
+            if not first < t <= self.t <= until <= t + self.span(self.window):
+                raise ValueError("the refresh under way should have begun earlier or later")
+            self.pending = Refresh(t, first, alarm, until, self.work_of(t - first))
 
     def _restore_rows(self, state):
         X, y, weights = (np.array(state[name], dtype=float) for name in ("X", "y", "weights"))

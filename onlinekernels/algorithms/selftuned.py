@@ -206,7 +206,7 @@ class Maker:
         """Members for rows (X, y, weights), step by step: None after each step, and (kind, member) when there is one.
 
         The member is None if its kernel is no better than that of the old one, where the rows are all that is kept (`is_full`):
-        the old one remembers more. After an alarm nothing is gone on from.
+        the old one remembers more. After an alarm nothing is gone on from. Disabled members are made anew, the plain one too.
         """
         X, y, weights = rows
         features = Features(X)
@@ -214,8 +214,10 @@ class Maker:
         there = spread_out(weights, sampled)
         sample = features(X[there]), Y[there], there.astype(float), weights[there]
         yield None
-        for kind, member in olds.items():
-            old = member.model
+        if olds[PLAIN].disabled:
+            yield PLAIN, self._plain().member(PLAIN)
+        for kind in self.kinds:
+            member, old = olds[kind], olds[kind].model
             start = (None, None) if alarm or old.metric is None else (old.axes, old.settings)
             axes, settings, value = yield from learned_metric(sample, kind == "gradient", *start)
             value += len(there) * float(np.log(unit).sum())
@@ -265,6 +267,8 @@ class Maker:
         times, alarms, seen = (np.asarray(state[name]) for name in ("times", "alarms", "seen"))
         if not len(times) == len(alarms) == len(seen) or seen.shape[1:] != (len(self.kinds), self.n_features + 3):
             raise ValueError("the history does not fit the features")
+        if (np.diff(times, prepend=1) < 0).any() or not np.isfinite(seen).all() or (seen < 0.0).any() or (seen[..., -3:-1] == 0.0).any():
+            raise ValueError("the history has times that are not in order, or numbers that make no sense")
         return [
             (int(t), bool(alarm), tuple((row[:-3].copy(), *map(float, row[-3:])) for row in kinds))
             for t, alarm, kinds in zip(times, alarms, seen, strict=True)

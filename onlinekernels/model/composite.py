@@ -214,12 +214,14 @@ class OnlineComposite(OnlineLearner):
         composition, encoder = state.composition, self._encoder
         encoder = None if encoder is None else encoder.after_one(row)
         self._set_up(composition)
+        before = composition.t
         try:
             composition.learn_one(row, target, 0 if state.labels is None else len(state.labels.order))
         except BaseException as error:
-            if composition.done and encoder is not None:
+            rows = composition.t - before
+            if rows and encoder is not None:
                 self.__dict__["_encoder"] = encoder
-            validation.tell(error, composition.done)
+            validation.tell(error, rows)
             raise
         if encoder is not None:
             self.__dict__["_encoder"] = encoder
