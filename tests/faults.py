@@ -118,11 +118,11 @@ class Composite(Kind):
         model._check()
 
     def scores(self, model):
-        """Of a model of several members, what each says that is awake: NaN for the others."""
+        """Of a model of several members, what each says that takes part: NaN for the others."""
         composition = model._state.composition
         if hasattr(composition, "members_scores"):
             scores = composition.members_scores(NEW)
-            scores[:, ~composition.awake()] = np.nan
+            scores[:, ~composition.enabled_members()] = np.nan
             return scores
         return composition.members["plain"].scores(NEW, composition.targets or composition.joined)[0]
 
