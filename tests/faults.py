@@ -118,7 +118,13 @@ class Composite(Kind):
         model._check()
 
     def scores(self, model):
-        return model._state.composition.scores(NEW)[0]
+        """Of a model of several members, what each says that takes part: NaN for the others."""
+        composition = model._state.composition
+        if hasattr(composition, "members_scores"):
+            scores = composition.members_scores(NEW)
+            scores[:, ~composition.enabled_members()] = np.nan
+            return scores
+        return composition.scores(NEW)[0]
 
 
 class Local(Kind):

@@ -12,8 +12,7 @@ import pytest
 import onlinekernels as ok
 from onlinekernels import Gaussian, Laplacian, Recent, Reservoir, RunningScaler, Smoother, load
 from onlinekernels._core.smoother import LocalRows
-from onlinekernels._core.run.ranks import Ranks
-from onlinekernels.model import smoothing
+from onlinekernels._core.transforms import Ranks
 from onlinekernels.nouns.losses import as_loss
 
 RNG = np.random.default_rng(0)
@@ -287,29 +286,6 @@ def test_refused_calls_change_nothing():
         Smoother("nunovelty").progressive(X, return_std=True)
 
 
-def test_interrupted_between_pieces(monkeypatch):
-    """A piece is learned whole or not at all, together with the scaler; the model goes on as if nothing had been."""
-    expected = Smoother("squared", scale=True)
-    scores = expected.progressive(X, NUMBERS)
-    advanced, calls = smoothing.advanced, [0]
-
-    def interrupted(scaler, rows):
-        calls[0] += 1
-        found = advanced(scaler, rows)
-        if calls[0] == 2:
-            raise KeyboardInterrupt
-        return found
-
-    model = Smoother("squared", scale=True)
-    with monkeypatch.context() as patch:
-        patch.setattr(smoothing, "advanced", interrupted)
-        with pytest.raises(KeyboardInterrupt) as caught:
-            model.partial_fit(X, NUMBERS)
-    learned = caught.value.rows_learned
-    assert 0 < learned == model.t_ < N
-    assert np.allclose(model.progressive(X[learned:], NUMBERS[learned:]), scores[learned:], rtol=0, atol=1e-9)
-
-
 def test_threads():
     model = Smoother("squared").partial_fit(X[:30], NUMBERS[:30])
     alone, moments = copy.deepcopy(model), [model.predict(X[:3]).tobytes()]
@@ -375,7 +351,7 @@ def test_distances_and_neighbours(features):
     for begin, end in ((0, 1), (1, 90), (90, 230)):
         local.learn(rows[begin:end], said[begin:end], np.ones(end - begin), np.zeros((end - begin, 1)), np.zeros((end - begin, 1)))
         local._check()
-    local.rescale(np.full(features, 2.0))
+    local.take_rescaled(local.rescaled(np.full(features, 2.0)))
     local.learn(2 * rows[230:250], said[230:250], np.ones(20), np.zeros((20, 1)), np.zeros((20, 1)))
     local._check()
     other = LocalRows("numbers", features, 1, 0.5, False, 150, neighbour=5)
@@ -413,8 +389,7 @@ def test_blocks_of_any_size_agree(task, said, settings):
         rows, scores, deviations = local_rows(task, said, **settings)
         for begin in range(0, N, chunk):
             part = slice(begin, begin + chunk)
-            rows.test(X[part], said[part], WEIGHTS[part], scores[part], deviations[part])
-            rows.train(len(X[part]))
+            rows.learn(X[part], said[part], WEIGHTS[part], scores[part], deviations[part])
             rows._check()
         found.append((scores, deviations, rows.usual, rows.values[: rows.n], rows.points[: rows.n]))
     for other in found[1:]:
@@ -422,52 +397,30 @@ def test_blocks_of_any_size_agree(task, said, settings):
             np.testing.assert_allclose(others, mine, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("task, said", BLOCKS.values(), ids=BLOCKS)
-def test_nothing_changes_before_rows_are_trained(task, said):
-    """Then the first of them count, and the others never were."""
-    for size, begin, end, kept in itertools.product((25, 400), (0, 60), (90, 130), (0, 1, 20)):
-        rows, scores, deviations = local_rows(task, said, size, uniform=size == 25)
-        few, others, unused = local_rows(task, said, size, uniform=size == 25)
-        rows.learn(X[:begin], said[:begin], WEIGHTS[:begin], scores[:begin], deviations[:begin])
-        before, answers = pickle.dumps(rows.state()), rows.scores(X, scores.shape[1])
-        rows.test(X[begin:end], said[begin:end], WEIGHTS[begin:end], scores[begin:end], deviations[begin:end])
-        rows._check()
-        if begin:
-            assert pickle.dumps(rows.state()) == before
-        assert all(np.array_equal(*pair) for pair in zip(answers, rows.scores(X, scores.shape[1]), strict=True))
-        with pytest.raises(ValueError, match="rows are open"):
-            rows.train(end - begin + 1)
-        rows.train(kept)
-        few.learn(X[: begin + kept], said[: begin + kept], WEIGHTS[: begin + kept], others[: begin + kept], unused[: begin + kept])
-        for mine, others in zip(rows.scores(X, scores.shape[1]), few.scores(X, scores.shape[1]), strict=True):
-            np.testing.assert_allclose(mine, others, rtol=1e-8, atol=1e-8)
-        rows._check()
-        with pytest.raises(ValueError, match="rows are open"):
-            rows.train(1)
+def refuses_memory(x, z):
+    """A kernel in Python, which may be refused memory."""
+    if refuses_memory.at_work:
+        raise MemoryError
+    return float(np.exp(-np.sum((x - z) ** 2)))
+
+
+refuses_memory.at_work = False
 
 
 @pytest.mark.parametrize("loss, y", TASKS.values(), ids=TASKS)
-def test_an_interrupt_after_a_piece_has_run_leaves_nothing(loss, y, monkeypatch):
-    model = Smoother(loss, scale=True).partial_fit(X[:100], part(y, slice(100)))
-    before = pickle.dumps(model)
-    with monkeypatch.context() as patch:
-        rows = InterruptedRows(model._state.composition.rows)
-        patch.setattr(model._state.composition, "rows", rows)
-        with pytest.raises(KeyboardInterrupt):
-            model.partial_fit(X[100:110], part(y, slice(100, 110)))
-        assert rows.ran
-    assert model.t_ == 100 and pickle.dumps(model) == before
-
-
-class InterruptedRows:
-    """Rows whose `train` is interrupted before it begins."""
-
-    def __init__(self, rows):
-        self.rows, self.ran = rows, False
-
-    def train(self, *args):
-        self.ran = True
-        raise KeyboardInterrupt
-
-    def __getattr__(self, name):
-        return getattr(self.rows, name)
+def test_a_block_that_is_taken_back_leaves_nothing(loss, y):
+    """Opened for a block that another member of an ensemble cannot open: points, scaler and errors are as they were."""
+    classes = loss == "multiclass_squared"
+    for kind, begin, rows in itertools.product(KINDS, (1, 60), (1, 40)):
+        others = {"other": ok.SILK("multiclass_hinge" if classes else loss, refuses_memory, budget=5)}
+        model = ok.Stacking({"near": Smoother(loss, **kind), **others}).partial_fit(X[:begin], part(y, slice(begin)))
+        before, answers = pickle.dumps(model), model.named_members_["near"].predict(X)
+        refuses_memory.at_work = True
+        try:
+            with pytest.raises(MemoryError):
+                model.partial_fit(X[begin : begin + rows], part(y, slice(begin, begin + rows)))
+        finally:
+            refuses_memory.at_work = False
+        model._check()
+        assert model.t_ == begin and pickle.dumps(model) == before
+        assert np.array_equal(model.named_members_["near"].predict(X), answers)

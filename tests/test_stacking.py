@@ -15,7 +15,6 @@ import onlinekernels as ok
 from onlinekernels import KRLS, SILK, Gaussian, Hedge, Laplacian, LearningWarning, PassiveAggressive, Smoother, Stacking, bounds, load
 from onlinekernels._core.combiners import ExponentialWeights, OnlineNewton, RecursiveLeastSquares
 from onlinekernels.algorithms.ensembles import class_settings, number_settings
-from onlinekernels.model.interrupts import uninterrupted
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -226,14 +225,14 @@ def test_hedge_is_its_formula_and_keeps_its_promise():
 
 
 @pytest.mark.parametrize("targets", [0, 1])
-def test_whoever_sleeps_says_what_the_others_say(targets):
-    """Hedge with a member asleep: the mean of the others, whose weights sum to 1, and as much lost as by that mean."""
+def test_whoever_is_disabled_says_what_the_others_say(targets):
+    """Hedge with a member that is disabled: the mean of the others, whose weights sum to 1, and as much lost as by that mean."""
     rng = np.random.default_rng(4)
-    n, rate, share, awake = 60, 1.5, 1e-3, np.array([True, False, True, True])
+    n, rate, share, enabled = 60, 1.5, 1e-3, np.array([True, False, True, True])
     y = rng.normal(size=n) if targets else rng.integers(0, 3, size=n).astype(float)
     F = np.clip(rng.normal(size=(n, 4, targets or 3)), -1, 1)
     hedge = ExponentialWeights(4, targets, rate, share)
-    found, deviations = hedge.advance(F, y[:, None], np.full(n, 3), np.ones(n), awake)
+    found, deviations = hedge.advance(F, y[:, None], np.full(n, 3), np.ones(n), enabled)
 
     def lost(f, t):
         if targets:
@@ -242,9 +241,9 @@ def test_whoever_sleeps_says_what_the_others_say(targets):
 
     trust, total = np.full(4, 0.25), np.zeros(4)
     for t in range(n):
-        mean = trust[awake] @ F[t][awake] / trust[awake].sum()
+        mean = trust[enabled] @ F[t][enabled] / trust[enabled].sum()
         assert np.allclose(found[t], mean, rtol=1e-9)
-        losses = np.array([lost(F[t, i] if awake[i] else mean, t) for i in range(4)])
+        losses = np.array([lost(F[t, i] if enabled[i] else mean, t) for i in range(4)])
         total += losses
         trust = trust * np.exp(-rate * (losses - losses.min()))
         trust = (1 - share) * trust / trust.sum() + share / 4
@@ -352,88 +351,93 @@ def test_members_of_two_classes_are_saved(begin, tmp_path):
             model._restored({**state, "learned": {**state["learned"], "members/silk-1/model/labels/classes": places}})
 
 
-class Picky(ok.NORMA):
-    """Refuses rows whose first feature is above 2."""
-
-    def _checked(self, state, rows, *others, **keywords):
-        if np.asarray(rows)[:, 0].max() > 2.0:
-            raise ValueError("too large for me")
-        return super()._checked(state, rows, *others, **keywords)
+def picky(x, z):
+    """A kernel in Python that refuses rows whose first feature is above 2."""
+    if max(x[0], z[0]) > 2.0:
+        raise ValueError("too large for me")
+    return float(np.exp(-np.sum((x - z) ** 2)))
 
 
-def test_members_that_fail_are_put_to_sleep():
+def picky_member():
+    return ok.NORMA("squared", picky, budget=10)
+
+
+class Refuses(ok.Loss):
+    """A loss in Python that refuses targets above a limit."""
+
+    task = "regression"
+
+    def __init__(self, limit=1.5):
+        self.limit = limit
+
+    def derivative(self, score, y):
+        if y > self.limit:
+            raise ZeroDivisionError("no such target")
+        return max(-1.0, min(1.0, score - y))
+
+
+def test_members_that_fail_are_disabled():
     first = int(np.flatnonzero(X[:, 0] > 2.0)[0])
     for kind, members, y in ((Stacking, number_members, NUMBERS), (Hedge, number_members, NUMBERS)):
         found = []
         for size in (N, 37, 1):
-            model = kind({"picky": Picky("squared"), **members()})
-            with pytest.warns(LearningWarning, match="'picky' is put to sleep.*too large for me"):
+            model = kind({"picky": picky_member(), **members()})
+            with pytest.warns(LearningWarning, match="'picky' is disabled.*too large for me"):
                 found.append(in_chunks(model, size, y))
             assert list(model.asleep_) == ["picky"] and model.named_members_["picky"].t_ == first and model.t_ == N
             assert np.isfinite(model.predict(X)).all()
             model._check()
         assert np.allclose(found[0], found[1], atol=1e-8) and np.allclose(found[0], found[2], atol=1e-8)
     wild = {"wild": ok.NORMA("squared", ok.Polynomial(3), step=5.0, regularization=0.0), **number_members()}
-    with pytest.warns(LearningWarning, match="'wild' is put to sleep"):
+    with pytest.warns(LearningWarning, match="'wild' is disabled"):
         model = Stacking(wild).partial_fit(10 * X, NUMBERS)
     assert model.error_ < 10 * NUMBERS.var()
     two = Stacking({"two": SILK("hinge"), **class_members()})
-    with pytest.warns(LearningWarning, match="'two' is put to sleep"):
+    with pytest.warns(LearningWarning, match="'two' is disabled"):
         two.partial_fit(X, LABELS)
     assert two.t_ == N and two.error_ < 0.5
     with pytest.warns(LearningWarning):
-        alone = Stacking([Picky("squared")]).partial_fit(X, NUMBERS)
+        alone = Stacking([picky_member()]).partial_fit(X, NUMBERS)
     assert alone.predict(X[:2]).tolist() == [0.0, 0.0]  # nobody is left
 
 
-def test_the_others_speak_for_a_member_that_sleeps():
-    """Two members that say the same and one that falls asleep: from then on it is what these two say."""
+def test_the_others_speak_for_a_member_that_is_disabled():
+    """Two members that say the same and one that is disabled: from then on it is what these two say."""
     rows = np.clip(X, -1.9, 1.9)
     rows[100, 0] = 2.5
     for kind, size in ((Stacking, N), (Stacking, 37), (Hedge, N), (Hedge, 1)):
-        model = kind({"one": KRLS(budget=20), "picky": Picky("squared"), "two": KRLS(budget=20)})
-        with pytest.warns(LearningWarning, match="'picky' is put to sleep"):
+        model = kind({"one": KRLS(budget=20), "picky": picky_member(), "two": KRLS(budget=20)})
+        with pytest.warns(LearningWarning, match="'picky' is disabled"):
             found = in_chunks(model, size, 5.0 + NUMBERS, rows=rows)
         assert list(model.asleep_) == ["picky"]
         alone = KRLS(budget=20).progressive(rows, 5.0 + NUMBERS)
         assert np.allclose(found[100:, 0], alone[100:], rtol=1e-7)
 
 
-class Broken(SILK):
-    """Says something that is not a number of row 100, and numbers again of those that follow."""
-
-    def progressive(self, rows, y, **keywords):
-        begin = self.t_ if self._state is not None else 0
-        scores = super().progressive(rows, y, **keywords)
-        if begin <= 100 < begin + len(rows):
-            scores[100 - begin] = np.nan
-            scores[101 - begin :] = 1e3
-        return scores
+def broken(x, z):
+    """A kernel in Python whose values are enormous, or no numbers, near one row, and then numbers again."""
+    return broken.value if X[100, 0] in (x[0], z[0]) else float(np.exp(-np.sum((x - z) ** 2)))
 
 
-def test_what_a_member_says_after_it_fell_asleep_is_not_heard():
-    found = []
+@pytest.mark.parametrize("value", [1e140, np.nan, np.inf])
+def test_what_a_member_says_after_it_was_disabled_does_not_count(value):
+    found, broken.value = [], value
     for size in (N, 37, 1):
-        model = Stacking({"broken": Broken("multiclass_hinge", budget=20), **class_members()})
-        with pytest.warns(LearningWarning, match="'broken' is put to sleep.*not numbers"):
+        model = Stacking({"broken": ok.NORMA("multiclass_hinge", broken, budget=20), **class_members()})
+        with pytest.warns(LearningWarning, match="'broken' is disabled"):
             found.append(in_chunks(model, size, LABELS))
+        assert model.named_members_["broken"].t_ == 100 and model.t_ == N
         assert np.isfinite(found[-1]).all() and np.isfinite(model.predict_proba(X)).all()
+        model._check()
     assert np.allclose(found[0], found[1], atol=1e-7) and np.allclose(found[0], found[2], atol=1e-7)
 
 
-class Enormous(ok.NORMA):
-    """Its answers are finite, and their squares are not."""
-
-    def progressive(self, *arguments, **keywords):
-        return 1e200 * super().progressive(*arguments, **keywords)
-
-
 @pytest.mark.parametrize("kind", [Stacking, Hedge])
-def test_answers_whose_squares_overflow_are_not_heard(kind):
-    model = kind({"enormous": Enormous("squared"), **number_members()})
-    with pytest.warns(LearningWarning, match="'enormous' is put to sleep.*too large"):
-        scores = model.progressive(X, NUMBERS)
-    assert np.isfinite(scores).all() and np.abs(scores).max() < 1e3
+def test_answers_whose_squares_overflow_do_not_count(kind):
+    model = kind({"enormous": ok.NORMA("squared", 1e130 * ok.Laplacian(), step=1e-131), **number_members()})
+    with pytest.warns(LearningWarning, match="'enormous' is disabled.*(too large|diverges)"):
+        scores = model.progressive(X, 1e3 * NUMBERS)
+    assert np.isfinite(scores).all() and np.abs(scores).max() < 1e6
     model._check()
 
 
@@ -453,14 +457,14 @@ def test_refused_calls_change_nothing():
         with pytest.raises(ValueError, match=next(iter(parameters))):
             Stacking(number_members(), **parameters).fit(X, NUMBERS)
     state = Stacking(class_members()).partial_fit(X, LABELS)._state.to_dict()
-    for name, value in {"t": -1, "stack/belief": np.ones(4), "stack/S": np.zeros((4, 9, 9)), "lost": -np.ones(5), "members/near/asleep": 3}.items():
+    for name, value in {"t": -1, "combiner/belief": np.ones(4), "combiner/S": np.zeros((4, 9, 9)), "losses": -np.ones(5), "members/near/disabled": 3}.items():
         assert name in state["learned"]
         with pytest.raises((ValueError, KeyError)):
             Stacking(class_members())._restored({**state, "learned": {**state["learned"], name: value}})
-    askew = state["learned"]["stack/S"].copy()
+    askew = state["learned"]["combiner/S"].copy()
     askew[:, 0, 1] += 0.1 * np.abs(askew).max()  # what is not symmetric grows for ever
     with pytest.raises(ValueError, match="covariances of the weights"):
-        Stacking(class_members())._restored({**state, "learned": {**state["learned"], "stack/S": askew}})
+        Stacking(class_members())._restored({**state, "learned": {**state["learned"], "combiner/S": askew}})
 
 
 # ---- Of models that have learned already ------------------------------------------------------------------------------
@@ -595,7 +599,7 @@ def test_fitted_members_that_do_not_agree():
             model.partial_fit(*bad)
         assert pickle.dumps(model) == kept
     state = model._state.to_dict()
-    for name, value in {"members/a/before": -1, "members/b/before": 301, "members/a/heard": "3"}.items():
+    for name, value in {"members/a/before": -1, "members/b/before": 301, "members/a/t": "3"}.items():
         assert name in state["learned"]
         with pytest.raises(ValueError, match="how many rows"):
             Stacking(model.members)._restored({**state, "learned": {**state["learned"], name: value}})
@@ -619,113 +623,7 @@ def test_fitted_members_and_the_protocols_of_others():
 # ---- Interrupted, and threads -----------------------------------------------------------------------------------------
 
 
-def test_a_signal_waits_until_the_piece_is_done():
-    done = []
-
-    def work():
-        for i in range(20):
-            time.sleep(0.005)
-            done.append(i)
-        return "ready"
-
-    assert uninterrupted(work) == "ready" and len(done) == 20
-    timer = threading.Timer(0.03, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        uninterrupted(work)
-    timer.join()
-    assert len(done) == 40
-    with pytest.raises(ZeroDivisionError):
-        uninterrupted(lambda: 1 / 0)
-    with np.errstate(under="raise"):  # what the caller has set holds for the work
-        assert uninterrupted(np.geterr)["under"] == "raise"
-
-
-class Pressed(KRLS):
-    """Ctrl-C is pressed while it learns."""
-
-    presses = False
-
-    def progressive(self, *arguments, **keywords):
-        if Pressed.presses:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.05)
-        return super().progressive(*arguments, **keywords)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-def test_a_signal_while_members_learn_loses_nothing():
-    """The piece is learned, and combined; then comes KeyboardInterrupt, and all is as if it had not come."""
-    model, undisturbed = (Stacking({"first": Smoother("squared"), "pressed": Pressed(budget=20), **number_members()}) for _ in range(2))
-    undisturbed.partial_fit(X[:100], NUMBERS[:100])
-    Pressed.presses = True
-    try:
-        with pytest.raises(KeyboardInterrupt) as caught:
-            model.partial_fit(X[:100], NUMBERS[:100])
-    finally:
-        Pressed.presses = False
-    assert caught.value.rows_learned == model.t_ == 100
-    assert model.weights_ == undisturbed.weights_ and model.errors_ == undisturbed.errors_
-    assert np.array_equal(model.progressive(X[100:], NUMBERS[100:]), undisturbed.progressive(X[100:], NUMBERS[100:]))
-
-
-def test_a_signal_when_the_work_is_done_is_raised_and_nobody_waits_for_ever():
-    """Ctrl-C at any place of the main thread, also when it has just been told that the other one is ready."""
-    struck = []
-    for place in range(1, 14):
-        seen, done, goes_on = [0], [], threading.Event()  # the place-th thing that the main thread does is interrupted
-
-        def look(frame, event, called):
-            seen[0] += event in ("c_return", "c_call") and frame.f_code is uninterrupted.__code__
-            if seen[0] >= min(place, 11):  # the 11th is to wait, for which nothing would be left if the work were done by then
-                goes_on.set()
-            if seen[0] == place:
-                sys.setprofile(None)
-                raise KeyboardInterrupt
-
-        try:
-            sys.setprofile(look)
-            uninterrupted(lambda: goes_on.wait() and done.append(1))
-        except KeyboardInterrupt:
-            struck.append(len(done))
-        finally:
-            sys.setprofile(None)
-    assert set(struck) == {0, 1}  # before it has begun, and after it
-
-
-class Stop(BaseException):
-    """As Ctrl-C, but in the middle of a member."""
-
-
-def test_an_interrupted_piece_is_finished_by_all_members(monkeypatch):
-    for place in range(1, 4):
-        model = Stacking(number_members()).partial_fit(X[:100], NUMBERS[:100])
-        function, count = KRLS.progressive, [0]
-
-        def wrapped(*arguments, **keywords):
-            count[0] += 1
-            if count[0] == place:
-                raise Stop
-            return function(*arguments, **keywords)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(KRLS, "progressive", wrapped)
-            try:
-                model.partial_fit(X[100:], NUMBERS[100:])
-            except Stop as error:
-                assert model.t_ == 100 + error.rows_learned
-        model._check()
-        rest = slice(model.t_, None)
-        if model.t_ < N:
-            model.partial_fit(X[rest], NUMBERS[rest])
-        assert model.t_ == N and np.isfinite(model.predict(X)).all()
-    frozen = Stacking.from_fitted(fitted({"line": KRLS(kernel="linear"), **number_members()}, NUMBERS), frozen=True)
-    with monkeypatch.context() as patch, pytest.raises(Stop):
-        patch.setattr(Smoother, "predict", lambda *arguments: (_ for _ in ()).throw(Stop()))
-        frozen.partial_fit(X[150:250], NUMBERS[150:250])
-    frozen._check()
-    assert frozen.t_ == 100 and frozen.partial_fit(X[250:], NUMBERS[250:]).t_ == 150
-
+#INTERRUPTS
 
 def test_threads():
     model = Stacking(number_members(), n_jobs=2).partial_fit(X[:30], NUMBERS[:30])

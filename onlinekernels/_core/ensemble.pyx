@@ -131,14 +131,15 @@ cdef class Member:
                     raise ValueError("a loss of two classes cannot take a third one")
                 self.y[i] = 2.0 * code - 1.0
                 continue
-            if self.labels[code] < 0 or self.labels[code] >= known:
+            if self.labels[code] < 0 or self.labels[code] >= known or self.codes[self.labels[code]] != code:
                 if self.fixed:
                     raise ValueError("its labels are fixed, and another one has joined")
                 self.labels[code], self.codes[known] = known, code
                 known += 1
             self.y[i] = <double> self.labels[code]
         if self.frozen:
-            self.backend.evaluate(examples[first:first + n], n, self.answers, self.width, NULL, 0)
+            self.backend.evaluate(examples[first:first + n] if self.transform is None else self.attached[:n], n, self.answers, self.width,
+                                  NULL, 0)
         else:
             self.backend.open(first if self.transform is None else 0, n, self.y, weights, known)
         self.rows = self.until = n
@@ -480,11 +481,13 @@ cdef class Ensemble(Backend):
     lags : int
         Targets are a time series, and rows have so many of its values behind their own features. Before its beginning a
         series is taken to have been at its first value.
+    joined : int
+        Labels that members know already.
     """
 
     def __init__(self, members, Combiner combiner, str task, Py_ssize_t targets, Py_ssize_t n_features, *, transforms=None,
                  Calibration calibration=None, PriorCorrection correction=None, IntervalTracker intervals=None,
-                 TargetFences fences=None, LocalRows nearby=None, relevance=None, Py_ssize_t lags=0):
+                 TargetFences fences=None, LocalRows nearby=None, relevance=None, Py_ssize_t lags=0, Py_ssize_t joined=0):
         Backend.__init__(self, task, targets)
         self.members, self.combiner = list(members), combiner
         self.transforms = {} if transforms is None else transforms
@@ -494,7 +497,7 @@ cdef class Ensemble(Backend):
             self.near = self.transforms["near"]
         self.lags, self.latest = lags, np.zeros((lags, targets))
         self.latest_data = <double*> array_data(self.latest)
-        self.n_features = n_features
+        self.n_features, self.joined = n_features, joined
         self.stride, self.history, self.n_jobs = SPACING, [], 1
         self.knows_no_losses, self.looks_early = task == "novelty", fences is not None or relevance is not None
         self.link()
@@ -589,6 +592,7 @@ cdef class Ensemble(Backend):
             for transform in self.transforms.values():
                 transform.open(self.data + first * self.n_features, n)
             for member in self.members:
+                member.until = 0
                 if not member.disabled:
                     member.open(self.examples, first, n, self.told if self.fences is not None else y, weights, self.targets,
                                 self.outputs)

@@ -246,8 +246,8 @@ class _OfMembers(EnsembleLearner):
             raise ValueError("encode= is for ensembles that begin with nothing: these members know what numbers to expect.")
         plan = ensemble._plan()
         members = [fitted_member(name, model, frozen) for name, model in known.models.items()]
-        composition = ensemble._combined(plan, members, known.n_features, 0 if known.labels is not None else known.targets)
-        composition.joined = 0 if known.labels is None else len(known.labels.order)
+        labels = [] if known.labels is None else known.labels.order
+        composition = ensemble._combined(plan, members, known.n_features, 0 if known.labels is not None else known.targets, len(labels))
         ensemble._state = CompositeState(plan, known.n_features, known.labels, known.targets, composition)
         ensemble._state.feature_names = known.feature_names
         return ensemble
@@ -264,12 +264,12 @@ class _OfMembers(EnsembleLearner):
         return self._combined(plan, built({name: (model, None) for name, model in plan.members.items()}, {}, X, targets, learned),
                               X.shape[1], targets)
 
-    def _combined(self, plan, members, n_features, targets):
-        """The ensemble of some members."""
+    def _combined(self, plan, members, n_features, targets, joined=0):
+        """The ensemble of some members, which know so many labels already."""
         if plan.nu:
             return Ensemble(members, AveragedRanks(len(members), nu=plan.nu), "novelty", 1, n_features)
         return Ensemble(members, self._combiner(plan, len(members), targets), "numbers" if targets else "classes", targets, n_features,
-                        intervals=IntervalTracker(targets) if targets else None)
+                        intervals=IntervalTracker(targets) if targets else None, joined=joined)
 
     def _settings(self):
         validation.check_count(self, "n_jobs")
