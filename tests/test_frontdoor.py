@@ -214,21 +214,21 @@ def test_views():
     (lambda: OnlineKernelDetector(effort="low", memory=40), None, "z"),
     (lambda: OnlineKernelDetector(effort="low", memory=10**13), None, "squashed"),
 ])
-def test_a_view_that_has_seen_other_rows_is_refused(make, y, name, tmp_path):
+def test_a_transform_that_has_seen_other_rows_is_refused(make, y, name, tmp_path):
     model, path = make().partial_fit(X[:60], y), tmp_path / "model.npz"
     model._check()
     model.save(path)
     assert load(path).t_ == 60
     header, arrays = mutations.read(path)
     learned = header["state"]["learned"]
-    learned[f"views/{name}/count"] += 1
+    learned[f"transforms/{name}/count"] += 1
     mutations.write(path, header, arrays)
     with pytest.raises(ValueError, match="the sum of the weights is not that of the rows"):
         load(path)
     after = make().partial_fit(X[:61], y if y is None else NUMBERS[:61])
-    learned[f"views/{name}/t"], learned[f"views/{name}/count"] = 61, after._state.composition.views[name].scaler.count
+    learned[f"transforms/{name}/t"], learned[f"transforms/{name}/count"] = 61, after._state.composition.transforms[name].scaler.count
     mutations.write(path, header, arrays)
-    with pytest.raises(ValueError, match="the views have not seen the rows that the members have learned"):
+    with pytest.raises(ValueError, match="the transforms have not seen the rows that the members have learned"):
         load(path)
 
 
@@ -347,7 +347,7 @@ def test_intervals_of_positive_targets_do_not_begin_below_zero():
     state = several._state.composition.state()
     for least in ([1.0], [1.0, np.inf]):
         with pytest.raises(ValueError, match="least"):
-            several._state.composition.restore({**state, "least": least})
+            several._state.composition.restore({**state, "intervals": {**state["intervals"], "least": least}})
 
 
 def test_an_interval_covers_what_errs_by_no_more_than_its_factor():
@@ -627,12 +627,12 @@ def test_slots_that_stay_empty_do_no_harm():
     assert np.mean(losses) < 0.005
 
 
-def test_whoever_sleeps_in_a_detector_sleeps_on_in_a_copy():
+def test_whoever_is_disabled_in_a_detector_is_so_in_a_copy():
     rng = np.random.default_rng(8)
     rows = rng.normal(size=(60, 2))
     model = OnlineKernelDetector(effort="low").partial_fit(rows)
-    model._state.composition.members["centre"].asleep = "no memory"
+    model._state.composition.named()["narrow"].disable(ValueError("no rows"))
     model.partial_fit(rows)
     copy = pickle.loads(pickle.dumps(model))
-    assert copy.asleep_ == {"centre": "no memory"}
+    assert copy.asleep_ == {"narrow": "ValueError: no rows"}
     assert np.array_equal(copy.predict(rows), model.predict(rows)) and np.array_equal(copy.score_samples(rows), model.score_samples(rows))

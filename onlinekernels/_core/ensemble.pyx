@@ -253,7 +253,7 @@ cdef class Member:
         cdef Py_ssize_t i
         if self.rows == 0:
             return
-        self.disabled = self.disabled or self.until < n
+        self.disabled = self.disabled or self.until < n or n > 0 and self.diverged
         n = min(n, self.trained)
         if not self.frozen:
             self.backend.commit(n)

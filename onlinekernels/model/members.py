@@ -129,6 +129,8 @@ def restored_member(name, model, state, transform=None):
         raise ValueError("there is no model to show a member")
     model.__dict__["_state"] = model._restored(state["model"])
     labels = model._state.labels
+    if isinstance(labels, BinaryLabels) and list(labels.order) != [0, 1]:
+        raise ValueError("the labels of a member are not those that a loss of two classes knows")
     fixed = before > 0 and labels is not None and (isinstance(labels, BinaryLabels) or labels.fixed)
     member = _member(name, model, transform, before=before, frozen=state["frozen"], fixed=fixed, disabled=disabled)
     if member.is_labelled and labels.order != codes:
