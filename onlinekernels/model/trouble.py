@@ -67,9 +67,7 @@ def shared_trouble(states):
         return None
     if troubles != {NO_BETTER}:
         return DIVERGED, None
-    verdicts = [(*state.hypothesis.trial.verdict(), state.labels) for state in states]
-    examples, loss, constant, leader, labels = min(verdicts, key=lambda verdict: verdict[1] / max(verdict[2], 1e-300))
-    return NO_BETTER, (None if labels is None else labels.order[leader], examples, loss, constant)
+    return NO_BETTER, min((state.hypothesis.trial.verdict() for state in states), key=lambda verdict: verdict[1] / max(verdict[2], 1e-300))
 
 
 def warn_of_members(state, noticed):
@@ -83,8 +81,8 @@ def warn_of_members(state, noticed):
     trouble, verdict = noticed
     message = DIVERGES
     if trouble == NO_BETTER:
-        place, *figures = verdict
-        compared = _than_a_constant(None if place is None else state.labels.order[place], *figures)
+        examples, loss, constant, leader = verdict
+        compared = _than_a_constant(None if state.labels is None else state.labels.order[leader], examples, loss, constant)
         message = f"{compared} Maybe these features say nothing about what is to be learned."
     warnings.warn(message, LearningWarning, stacklevel=level_outside())
 
