@@ -23,7 +23,7 @@ from onlinekernels.evaluate.learners import (
     pieces,
     steps_of,
 )
-from onlinekernels.evaluate.measures import MEASURES, LabelCounts, RunningAUC, Totals
+from onlinekernels.evaluate.measures import MEASURES, LabelCounts, RunningAUC
 from onlinekernels.evaluate.reports import HISTORY, MOST_IS_BEST, Comparison, Confusion, Report, Trial, Tuning
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.nouns.docstrings import like
@@ -312,7 +312,7 @@ class _Run:
         self.name = name
         self.window = window
         self.seconds = 0.0
-        self.totals = Totals()
+        self.count, self.sums = 0, np.zeros(len(MEASURES))
         self.latest = np.zeros((0, len(MEASURES)))
         self.labels = LabelCounts(window)
         self.aucs = (RunningAUC(), RunningAUC(window)) if auc else ()
@@ -326,7 +326,7 @@ class _Run:
             self._add(*self.learner.judge(X, y))
         except Exception as error:
             if hasattr(error, "add_note"):  # Python 3.11
-                error.add_note(f"{self.name} had learned {self.totals.count} examples of the stream before this chunk.")
+                error.add_note(f"{self.name} had learned {self.count} examples of the stream before this chunk.")
             raise
 
     def finish(self):
@@ -337,7 +337,9 @@ class _Run:
 
     def _add(self, judged, seconds):
         self.seconds += seconds
-        self.totals.add(judged.measures)
+        self.count += len(judged.measures)
+        with np.errstate(over="ignore"):  # a sum of squares may be infinite
+            self.sums += judged.measures.sum(axis=0)
         self.latest = np.concatenate([self.latest, judged.measures])[-self.window :]
         if judged.truth is not None:
             self.labels.add(judged.truth, judged.guesses)
@@ -349,14 +351,13 @@ class _Run:
 
     def record(self):
         """Add a line to the history, if there is anything new."""
-        count = self.totals.count
-        if count == 0 or self.records and self.records[-1][0] == count:
+        if self.count == 0 or self.records and self.records[-1][0] == self.count:
             return
-        rates = [[*map(self.totals.mean, MEASURES)], self.latest.mean(axis=0).tolist()]
+        rates = [(self.sums / self.count).tolist(), self.latest.mean(axis=0).tolist()]
         aucs = [auc.value() for auc in self.aucs] or [math.nan, math.nan]
         for part, confusion, auc in zip(rates, self.confusions(), aucs, strict=True):
             part += [math.nan, math.nan, auc] if confusion is None else [confusion.f1, confusion.macro_f1, auc]
-        self.records.append((count, *rates[0], *rates[1], *self.learner.condition(), self.seconds))
+        self.records.append((self.count, *rates[0], *rates[1], *self.learner.condition(), self.seconds))
 
     def confusions(self):
         """Over all examples, and over the latest ones; None without labels."""
