@@ -270,7 +270,7 @@ class RiverClassifier(Wrapper, base.MiniBatchClassifier):
         self.classes = classes
         super().__init__(model, features, fill)
         self._two = _task_of(model) == "binary"
-        self._first_time = {} if self._two else {"classes": classes}
+        self._first_time = {"classes": classes} if self._multiclass else {}
         self._pair = [False, True]  # the negative and the positive of what a two-class learner is given
         self._given: dict[Any, Any] = {}  # and for which label
         if self._learned and classes is not None:

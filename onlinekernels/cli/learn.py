@@ -54,8 +54,6 @@ EXAMPLES = [
     "python -m onlinekernels learn data.csv --target label --loss multiclasshinge \\",
     "       --algorithm silk --kernel gaussian:2.0 --budget 512 --save model.npz --progress",
     "python -m onlinekernels learn preise.csv --target price --delimiter ; --decimal , --report 1000",
-    "python -m onlinekernels learn prices.csv --algorithm krls --set noise=auto --set memory=0.999 --scale --save m",
-    "python -m onlinekernels learn january.csv february.csv --target rain --save m.npz",
     "python -m onlinekernels learn big.csv.gz --checkpoint 100000 --save m --resume",
     "tail -f log.csv | python -m onlinekernels learn - --target 3 --classes ok,failed --report 100 --save m.npz",
     "",

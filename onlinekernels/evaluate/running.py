@@ -9,20 +9,13 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import as_completed
 from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels.evaluate.display import rank
-from onlinekernels.evaluate.learners import (
-    check_model,
-    kept,
-    learner_for,
-    n_rows,
-    opened,
-    pieces,
-    steps_of,
-)
+from onlinekernels.evaluate.learners import check_model, kept, learner_for, n_rows, opened, pieces, steps_of
 from onlinekernels.evaluate.measures import MEASURES, LabelCounts, RunningAUC
 from onlinekernels.evaluate.reports import HISTORY, MOST_IS_BEST, Comparison, Confusion, Report, Trial, Tuning
 from onlinekernels.model.learner import OnlineLearner
@@ -61,7 +54,7 @@ def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CH
         taken from y if it is given as a whole.
     delay : int, default=0
         For labels that come late: an example is learned when `delay` more have been predicted. It is judged then, too,
-        and the last ones when the stream has ended. Each prediction is one call, which takes its time.
+        and the last ones when the stream has ended. Each prediction is a call, and the model's own loss is not reported.
     novel : label, default=None
         For a detector: which label in y means novel. Then `f1`, `auc` and `confusion` judge it; it never learns from y.
     auc : bool, default=True
@@ -416,10 +409,10 @@ def _trials(model, settings, stream, options, executor, progress):
         if executor is None:
             trials = []
             for params in settings:
-                trials.append(_try(model, params, stream, options))
+                trials.append(_trial(params, partial(_run_of, model, params, stream, options)))
                 advance(1)
             return trials
-        futures = [executor.submit(_try, model, params, stream, options) for params in settings]
+        futures = [executor.submit(_run_of, model, params, stream, options) for params in settings]
         try:
             for _ in as_completed(futures):
                 advance(1)
@@ -427,28 +420,20 @@ def _trials(model, settings, stream, options, executor, progress):
             for future in futures:
                 future.cancel()
             raise
-        return [_result(future, params) for future, params in zip(futures, settings, strict=True)]
+        return [_trial(params, future.result) for future, params in zip(futures, settings, strict=True)]
 
 
-def _try(model, params, stream, options):
-    """One trial; it runs wherever the executor likes, so all it needs comes as arguments."""
+def _run_of(model, params, stream, options):
+    """The report of one setting; it runs wherever the executor likes, so all it needs comes as arguments."""
+    return progressive(fresh_copy(model).set_params(**copy.deepcopy(params)), stream, progress=False, **options)
+
+
+def _trial(params, run):
+    """What came of a setting: of its run, or of sending it to another process, where it may have died."""
     try:
-        model = fresh_copy(model).set_params(**copy.deepcopy(params))
-        report = progressive(model, stream, progress=False, **options)
+        return Trial(dict(params), report=run())
     except Exception as error:
-        return _failure(params, error)
-    return Trial(dict(params), report=report)
-
-
-def _result(future, params):
-    try:
-        return future.result()
-    except Exception as error:  # it could not be sent, or its process died
-        return _failure(params, error)
-
-
-def _failure(params, error):
-    return Trial(dict(params), error=f"{type(error).__name__}: {error}")
+        return Trial(dict(params), error=f"{type(error).__name__}: {error}")
 
 
 # ---- Progress ----
