@@ -7,7 +7,7 @@ import numpy as np
 
 from onlinekernels.evaluate.measures import RunningAUC
 
-__all__ = ["Figures", "Reports", "headline", "shown"]
+__all__ = ["Figures", "headline", "print_report", "shown"]
 
 AUC_WINDOW = 5000  # rows whose scores are kept
 
@@ -109,30 +109,23 @@ class Figures:
         return {**kept, "latest": [list(pair) for pair in self.auc.latest]}
 
 
-class Reports:
-    """The reports of a run, as rows of a table: over all rows, since the last report, and what a constant would have."""
-
-    def __init__(self):
-        self.count = 0
-
-    def report(self, figures, terms, microseconds):
-        """One row, after headings before the first."""
-        parts = {"": figures.mean, "lately": figures.lately}
-        if figures.kind != "outlier_detector":
-            parts["constant"] = lambda name: figures.mean(name, constant=True)
-        columns, measures = [("examples", str(figures.rows))], headline(figures.kind)
-        for name, words in measures:
-            short = "" if len(measures) == 1 else words.removeprefix("mean ").removesuffix(" error") + " "
-            for part, mean in parts.items():
-                columns.append((short + part if part else words, shown(figures.kind, mean(name)) or "-"))
-        for name, mean in figures.of_two_classes().items():
-            columns.append((name.upper(), "-" if math.isnan(mean) else f"{mean:.3f}"))
-        columns += [("terms", str(terms)), ("microseconds", "-" if math.isnan(microseconds) else f"{microseconds:.2f}")]
-        widths = [max(len(heading), 10) + 2 for heading, _ in columns]
-        for row in list(zip(*columns, strict=True))[self.count > 0 :]:
-            print("".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)), flush=True)
-        self.count += 1
-        figures.report()
+def print_report(figures, terms, microseconds, has_headings):
+    """Print a row: the figures over all rows, since the last report, and what a constant would have."""
+    parts = {"": figures.mean, "lately": figures.lately}
+    if figures.kind != "outlier_detector":
+        parts["constant"] = lambda name: figures.mean(name, constant=True)
+    columns, measures = [("examples", str(figures.rows))], headline(figures.kind)
+    for name, words in measures:
+        short = "" if len(measures) == 1 else words.removeprefix("mean ").removesuffix(" error") + " "
+        for part, mean in parts.items():
+            columns.append((short + part if part else words, shown(figures.kind, mean(name)) or "-"))
+    for name, mean in figures.of_two_classes().items():
+        columns.append((name.upper(), "-" if math.isnan(mean) else f"{mean:.3f}"))
+    columns += [("terms", str(terms)), ("microseconds", "-" if math.isnan(microseconds) else f"{microseconds:.2f}")]
+    widths = [max(len(heading), 10) + 2 for heading, _ in columns]
+    for row in list(zip(*columns, strict=True))[not has_headings :]:
+        print("".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)), flush=True)
+    figures.report()
 
 
 def shown(kind, mean):

@@ -11,7 +11,7 @@ from time import perf_counter
 import numpy as np
 
 from onlinekernels import RunningEncoder, load
-from onlinekernels.cli.figures import Figures, Reports
+from onlinekernels.cli.figures import Figures, print_report
 from onlinekernels.cli.options import (
     NO_TARGET,
     Interruption,
@@ -269,8 +269,7 @@ class _Run:
         self.classes = None if arguments.classes is None else labels_of(arguments.classes)
         self.options = {name: getattr(arguments, name) for name in DECISIVE}
         self.n_skipped, self.has_said_target = 0, False
-        self.seconds, self.timed = 0.0, 0
-        self.reports = Reports()
+        self.seconds, self.timed, self.n_reports = 0.0, 0, 0
         self.model, self.figures, self.files = None, Figures("classifier"), {}
         self.is_resumed = arguments.resume and os.path.exists(arguments.save)
         if self.is_resumed:
@@ -433,13 +432,14 @@ class _Run:
 
     def _report(self):
         microseconds = 1e6 * self.seconds / self.timed if self.timed else math.nan
-        self.reports.report(self.figures, self.model.n_terms_, microseconds)
+        print_report(self.figures, self.model.n_terms_, microseconds, has_headings=self.n_reports == 0)
+        self.n_reports += 1
 
     def finish(self):
         """Last report, last save, closing words; the exit status."""
         if self._t() == 0:
             raise ValueError(f"{', '.join(self.arguments.data)}: no examples to learn from.")
-        if not self.reports.count or self.figures.reported[0] < self.figures.rows:
+        if self.n_reports == 0 or self.figures.reported[0] < self.figures.rows:
             self._report()
         if self.arguments.save is not None:
             self._save()
