@@ -197,6 +197,8 @@ class Wrapper:
 
     # ---- Learning and predicting --------------------------------------------------------------
 
+    _first_time: dict[str, Any] = {}  # keywords for the first call of partial_fit
+
     def _learn_one(self, x, y=None, w=1.0):
         example, newcomers = self._example(x)
         if self._learned and w == 1.0:
@@ -205,25 +207,20 @@ class Wrapper:
         else:
             self._learn(_alone(example), None if y is None else [y], newcomers, [w])
 
-    def _learn_many(self, X, y=None, weights=None):
+    def _learn_many(self, X, y, weights=None):
         if len(X):
             examples, newcomers = self._examples(X)
             self._learn(examples, y, newcomers, weights)
 
     def _learn(self, examples, y, newcomers, weights):
         """partial_fit; new names stay if anything was learned, also before an error."""
-        before = self._t()
-        options = {} if self._learned else self._first_time()
+        before, options = self._t(), {} if self._learned else self._first_time
         try:
             self.learner.partial_fit(examples, y, sample_weight=weights, **options)
         finally:
             if self._t() > before:
                 self._learned = True
                 self._keep(newcomers)
-
-    def _first_time(self):
-        """Keywords for the first call of partial_fit."""
-        return {}
 
     def _t(self):
         """Examples learned."""
@@ -273,6 +270,7 @@ class RiverClassifier(Wrapper, base.MiniBatchClassifier):
         self.classes = classes
         super().__init__(model, features, fill)
         self._two = _task_of(model) == "binary"
+        self._first_time = {"classes": classes} if self._multiclass else {}
         self._pair = [False, True]  # the negative and the positive of what a two-class learner is given
         self._given: dict[Any, Any] = {}  # and for which label
         if self._learned and classes is not None:
@@ -292,9 +290,6 @@ class RiverClassifier(Wrapper, base.MiniBatchClassifier):
     @property
     def _multiclass(self):  # river asks, too
         return not self._two
-
-    def _first_time(self):
-        return {"classes": self.classes} if self._multiclass else {}
 
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         """Learn one example; `w` multiplies its loss."""
@@ -473,31 +468,14 @@ class RiverMultiTargetRegressor(Wrapper, base.MultiTargetRegressor):
         self._learn_one(x, [y[name] for name in targets] if len(targets) > 1 else y[targets[0]])
         self._targets = targets
 
-    def learn_many(self, X: Examples, y: Any) -> None:
-        """Learn the rows of two data frames in their order: what one at a time would give, but faster."""
-        if not hasattr(y, "columns"):
-            raise TypeError(f"y must be a pandas DataFrame. Got {type(y).__name__} instead.")
-        if len(X):
-            targets = self._checked_targets(y)
-            self._learn_many(X, y[list(targets)].to_numpy())
-            self._targets = targets
-
     def predict_one(self, x: Any) -> Any:
         """{name: number}; each is 0.0 before the first example."""
         values = self.learner.predict_one(self._example(x)[0]) if self._learned else np.zeros(len(self._targets))
         return dict(zip(self._targets, np.atleast_1d(values).tolist(), strict=True))
 
-    def predict_many(self, X: Examples) -> Any:
-        """A data frame with a column for each target."""
-        import pandas
-
-        shape = len(X), len(self._targets)
-        values = self._predict_many(X).reshape(shape) if self._learned else np.zeros(shape)
-        return pandas.DataFrame(values, index=X.index, columns=list(self._targets))
-
     def _checked_targets(self, y):
         """The names of the targets, in the order of the outputs; those of y must be the same."""
-        if not isinstance(y, Mapping) and not hasattr(y, "columns") or not len(tuple(y)):
+        if not isinstance(y, Mapping) or not y:
             raise TypeError(f"y must be a dictionary of targets. Got {y!r} instead.")
         names = tuple(y)
         targets = self._targets or names
@@ -536,20 +514,9 @@ class RiverDetector(Wrapper, AnomalyDetector):
         """Learn one example."""
         self._learn_one(x)
 
-    def learn_many(self, X: Examples) -> None:
-        """Learn the rows of a data frame in their order: what one at a time would give, but faster."""
-        self._learn_many(X)
-
     def score_one(self, x: Any) -> float:
         """How novel x is; 0.0 before the first example."""
         return -float(self.learner.decision_function(_alone(self._example(x)[0]))[0]) if self._learned else 0.0
-
-    def score_many(self, X: Examples) -> Any:
-        """How novel the rows of a data frame are."""
-        import pandas
-
-        scores = -self.learner.decision_function(self._examples(X)[0]) if self._learned and len(X) else np.zeros(len(X))
-        return pandas.Series(scores, index=X.index)
 
 
 # ---- Checks ------------------------------------------------------------------------------------
@@ -579,19 +546,12 @@ def _can_grow(kernel, fill):
 
 def _numbers_of(x):
     """The values of a dictionary as an array of finite floats."""
-    try:
-        values = list(x.values())
-    except AttributeError as error:
-        raise TypeError(f"x must be a dictionary of features. Got {x!r} instead.") from error
-    try:
-        array = np.array(values)
-    except ValueError:  # entries of unequal shape
-        array = np.array(None)
-    if array.dtype == np.float64 and array.ndim == 1 and math.isfinite(sum(values)):
-        return array
+    if not isinstance(x, Mapping):
+        raise TypeError(f"x must be a dictionary of features. Got {x!r} instead.")
     for name, value in x.items():
-        _check_number(value, f"x[{name!r}]")
-    return np.array(values, dtype=float)
+        if type(value) is not float or not math.isfinite(value):
+            _check_number(value, f"x[{name!r}]")
+    return np.array([*x.values()], dtype=float)
 
 
 def _column_numbers(column, name):

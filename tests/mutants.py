@@ -298,7 +298,11 @@ FAULTS = [
         ("y * scores <= 0", "y * scores < 0"),
         ("guesses != y", "guesses == y"),
         ("np.abs(y - scores) > margins", "np.abs(y - scores) >= margins"),
-        ("self.count - earlier.count", "self.count"),
+    ]),
+    ("evaluate/learners.py", "evaluate evaluate_learners", [
+        ("row, label = row.copy(), label.copy()", "pass"),
+        ("(-1 if score == 0.0 else self._code_of(answer))", "self._code_of(answer)"),
+        ("len(self.queue) > self.delay", "len(self.queue) >= self.delay"),
     ]),
     ("parallel/combining.py", "parallel", [
         ("weights / weights.sum()", "weights"),
@@ -312,12 +316,12 @@ FAULTS = [
         ("len(index) != n", "False"),
     ]),
     ("cli/tables.py", "commandline_tables commandline_streams", [
-        ("== \".\" and np.isfinite(values).all()", "== \".\" and True"),
+        ("self.arguments.decimal == \".\" and np.isfinite(values).all()", "self.arguments.decimal == \".\""),
         ("number, lines.is_between = reader.line_num + 1, True", "number, lines.is_between = reader.line_num + 1, False"),
         ("(header, last) != (start[\"header\"], start[\"last\"])", "header != start[\"header\"]"),
         ("\"_\" not in \"\".join(texts)", "True"),
         ("self._check_length(self.length)", "pass"),
-        ("translate=True", "translate=False"),
+        ("io.IncrementalNewlineDecoder(decoder, translate=True)", "io.IncrementalNewlineDecoder(decoder, translate=False)"),
     ]),
     ("cli/options.py", "commandline commandline_tables", [
         ("os.path.samestat(read, written)", "source == path"),
@@ -325,7 +329,7 @@ FAULTS = [
     ]),
     ("cli/learn.py", "commandline commandline_streams", [
         ("self.model is None or self._t() != self.learned", "self.model is None"),
-        ("record[\"epoch\"] > epoch", "record[\"epoch\"] >= epoch"),
+        ("last // every < self.figures.rows // every", "True"),
         ("tempfile.TemporaryFile(dir=folder).close()", "pass"),
         ("len(y) < enough", "False"),
     ]),
@@ -380,7 +384,7 @@ FAULTS = [
     ("encoding.py", "encoding", [
         ("hash_of(word) % slots", "0"),
         ("(instants - 4 * DAY) % (7 * DAY)", "instants % (7 * DAY)"),
-        ("0.0 if kind == \"date\" else known.memory", "known.memory"),
+        ("0.0 if kind == \"date\" else state.memory", "state.memory"),
         ("mean, count, shown = mean.copy(), count.copy(), shown.copy()", "pass"),
         ("before.advanced(table[:rows])[0] if part else after", "after"),
     ]),

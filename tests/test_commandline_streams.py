@@ -229,8 +229,8 @@ def test_a_signal_at_any_moment_of_a_file(tmp_path, number, capsys):
     data = write_table(tmp_path / "data.csv", slice(0, 200))
     other = write_table(tmp_path / "other.csv", slice(200, 300))
     whole, model = tmp_path / "whole.npz", tmp_path / "m.npz"
-    options = "--features x,y --target word --classes no,yes --class-weight balanced --epochs 2 --chunk 32 --algorithm silk".split()
-    arguments = ["learn", data, other, *options, "--checkpoint", 150, "--report", 100, "--resume", "--save"]
+    options = "--features x,y --target word --classes no,yes --chunk 16 --algorithm silk".split()
+    arguments = ["learn", data, other, *options, "--checkpoint", 50, "--report", 100, "--resume", "--save"]
     _, total = run_with_signal([*arguments, whole], 0, number)
     choose = random.Random(int(number))
     reached, statuses = [], set()
@@ -242,7 +242,7 @@ def test_a_signal_at_any_moment_of_a_file(tmp_path, number, capsys):
         assert main([str(argument) for argument in [*arguments, model]]) == 0
         assert model.read_bytes() == whole.read_bytes(), f"moment {moment}"
     assert statuses <= {0, None, 128 + number} and 128 + number in statuses
-    assert len({t for t in reached if 0 < t < 600}) > 5, "too few signals came in the middle"
+    assert len({t for t in reached if 0 < t < 300}) > 3, "too few signals came in the middle"
 
 
 @needs_posix
@@ -291,12 +291,12 @@ def test_a_reader_that_leaves_early_is_no_drama(data, tmp_path):
 
 def test_resuming_gives_the_same_bits(data, tmp_path, capsys):
     whole, parts = tmp_path / "whole.npz", tmp_path / "parts.npz"
-    learn(data, "sign", *STEADY, "--save", whole, "--epochs", 2)
+    learn(data, "sign", *STEADY, "--save", whole)
     expected = reports(capsys.readouterr().out)[-1]
     for limit in (64, 960, 960, 2496):
         learn(data, "sign", *STEADY, "--save", parts, "--limit", limit, "--resume", "--checkpoint", 100)
     for _ in range(2):  # the second time there is nothing to do
-        learn(data, "sign", *STEADY, "--save", parts, "--epochs", 2, "--resume")
+        learn(data, "sign", *STEADY, "--save", parts, "--resume")
         assert whole.read_bytes() == parts.read_bytes()
     assert reports(capsys.readouterr().out)[-1][:2] == expected[:2]
 

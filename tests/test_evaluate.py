@@ -11,7 +11,6 @@ from cases import each
 
 import onlinekernels as ok
 from onlinekernels import evaluate
-from onlinekernels.evaluate import measures
 from onlinekernels.nouns.losses import LOSSES, Loss
 from onlinekernels.streams import drifting_gaussians
 
@@ -565,9 +564,6 @@ def test_many_classes_that_are_two_have_an_area():
         assert np.isnan(report.auc) and np.isfinite(report.history["auc"][2])
 
 
-# ---- Dask ----
-
-
 # ---- Plots and bars ----
 
 
@@ -680,12 +676,3 @@ def test_bars_without_tqdm(stream, monkeypatch):
     evaluate.progressive(ok.NORMA(), stream)
     with pytest.raises(ImportError, match="pip install tqdm"):
         evaluate.progressive(ok.NORMA(), stream, progress=True)
-
-
-def test_totals_since_earlier_ones_are_those_of_the_examples_between():
-    totals = measures.Totals()
-    totals.add(np.ones((3, len(measures.MEASURES))))
-    earlier = measures.Totals(**totals.to_dict())
-    totals.add(np.full((2, len(measures.MEASURES)), 5.0))
-    lately = totals.since(earlier)
-    assert (lately.count, lately.mean("error"), totals.mean("error")) == (2, 5.0, 2.6)

@@ -120,6 +120,8 @@ def test_a_score_of_zero_is_undecided():
     assert report.confusion.counts.tolist() == [[1, 0], [1, 0]]
     assert report.confusion.mistakes == report.mistakes == 2
     assert report.f1 == 0.0
+    late = evaluate.progressive(ok.Perceptron("linear", offset=False), (np.zeros((4, 1)), ["no", "no", "yes", "no"]), delay=1)
+    assert late.confusion.undecided.tolist() == [3, 1] and late.mistakes == 4
 
 
 def test_what_has_no_ratings():

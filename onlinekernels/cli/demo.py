@@ -35,13 +35,8 @@ def add_demo(subcommands):
     summary = "a tour of a few seconds; also what runs without a subcommand"
     demo = subcommands.add_parser("demo", help=summary, description=summary.capitalize() + ".")
     picture = demo.add_mutually_exclusive_group()
-    picture.add_argument(
-        "--plot",
-        type=Path,
-        default=Path("onlinekernels-tour.png"),
-        metavar="PATH",
-        help="where to write the picture (default: %(default)s)",
-    )
+    picture.add_argument("--plot", type=Path, default=Path("onlinekernels-tour.png"), metavar="PATH",
+                         help="where to write the picture (default: %(default)s)")
     picture.add_argument("--no-plot", action="store_true", help="write no picture")
     demo.set_defaults(run=_demo, parser=demo)
 

@@ -1,15 +1,13 @@
 """The running figures of learn: the model's, those of a constant beside them, and how both are printed."""
 
-import json
 import math
-import sys
 from collections import Counter
 
 import numpy as np
 
 from onlinekernels.evaluate.measures import RunningAUC
 
-__all__ = ["Figures", "Reports", "headline", "key_of", "print_json", "shown"]
+__all__ = ["Figures", "headline", "print_report", "shown"]
 
 AUC_WINDOW = 5000  # rows whose scores are kept
 
@@ -43,7 +41,7 @@ class Figures:
         self.predicted = Counter(dict(map(tuple, kept.get("predicted", ()))))
         self.hits = Counter(dict(map(tuple, kept.get("hits", ()))))
         self.leader = kept.get("leader")
-        self.targets = kept.get("targets", 0.0)  # their sums
+        self.targets = kept.get("targets", 0.0)  # their sum
         self.auc = RunningAUC(AUC_WINDOW)
         for score, is_positive in kept.get("latest", ()):
             self.auc.add([score], [is_positive])
@@ -64,14 +62,13 @@ class Figures:
         self.rows += len(predictions)
 
     def _add_numbers(self, y, predictions):
-        y, predictions = y.reshape(len(y), -1), predictions.reshape(len(y), -1)
-        sums = np.cumsum(np.vstack([np.broadcast_to(self.targets, y.shape[1]), y]), axis=0)
-        means = sums[:-1] / np.maximum(self.rows + np.arange(len(y)), 1)[:, None]
+        sums = np.cumsum(np.concatenate([[self.targets], y]))
+        means = sums[:-1] / np.maximum(self.rows + np.arange(len(y)), 1)
         with np.errstate(over="ignore"):
             for i, errors in enumerate((predictions - y, means - y)):
-                self.sums["error"][i] += float(np.abs(errors).mean(axis=1).sum())
-                self.sums["squared_error"][i] += float((errors**2).mean(axis=1).sum())
-        self.targets = sums[-1].tolist()
+                self.sums["error"][i] += float(np.abs(errors).sum())
+                self.sums["squared_error"][i] += float((errors**2).sum())
+        self.targets = float(sums[-1])
 
     def _add_labels(self, y, scores, predictions, classes):
         scores = scores if scores.ndim == 1 else scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else None
@@ -112,86 +109,27 @@ class Figures:
         return {**kept, "latest": [list(pair) for pair in self.auc.latest]}
 
 
-class Reports:
-    """The reports of a run, as rows of a table or as lines of JSON."""
-
-    def __init__(self, as_json):
-        self.as_json = as_json
-        self.count = 0
-
-    def file(self, name, rows):
-        """Say where a file is taken up that was read before, or that it is new."""
-        if self.as_json:
-            print_json({"file": name, "after_row": rows})
-        elif rows:
-            print(f"{name}: read before, goes on after row {rows}.", flush=True)
-        else:
-            print(f"{name}: not read before, learned from its first row.", flush=True)
-
-    def report(self, figures, terms, microseconds):
-        """One report: the figures over all rows, and since the last report; and what a constant would have."""
-        parts = {"": figures.mean, "lately": figures.lately}
-        if figures.kind != "outlier_detector":
-            parts["constant"] = lambda name: figures.mean(name, constant=True)
-        if self.as_json:
-            self._line(figures, parts, terms, microseconds)
-        else:
-            self._row(figures, parts, terms, microseconds)
-        self.count += 1
-        figures.report()
-
-    def end(self, saved, skipped):
-        """The closing words: whether the model was kept, and what was left out."""
-        if self.as_json:
-            print_json({"saved": saved, "skipped": skipped})
-        if saved is None:
-            print("Nothing was kept: --save FILE keeps the model.", file=sys.stderr)
-        if skipped:
-            print(f"Skipped bad rows: {skipped}.", file=sys.stderr)
-
-    @staticmethod
-    def _line(figures, parts, terms, microseconds):
-        content = {"examples": figures.rows}
-        for name, words in headline(figures.kind):
-            key = key_of(words)
-            keys = {"": key, "lately": f"{key}_lately", "constant": f"constant_{key}"}
-            content.update({keys[part]: mean(name) for part, mean in parts.items()})
-        print_json({**content, **figures.of_two_classes(), "terms": terms, "microseconds": microseconds})
-
-    def _row(self, figures, parts, terms, microseconds):
-        columns, measures = [("examples", str(figures.rows))], headline(figures.kind)
-        for name, words in measures:
-            short = "" if len(measures) == 1 else words.removeprefix("mean ").removesuffix(" error") + " "
-            for part, mean in parts.items():
-                columns.append((short + part if part else words, shown(figures.kind, name, mean(name)) or "-"))
-        for name, mean in figures.of_two_classes().items():
-            columns.append((name.upper(), "-" if math.isnan(mean) else f"{mean:.3f}"))
-        columns += [("terms", str(terms)), ("microseconds", "-" if math.isnan(microseconds) else f"{microseconds:.2f}")]
-        widths = [max(len(heading), 10) + 2 for heading, _ in columns]
-        for row in list(zip(*columns, strict=True))[self.count > 0 :]:
-            print("".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)), flush=True)
+def print_report(figures, terms, microseconds, has_headings):
+    """Print a row: the figures over all rows, since the last report, and what a constant would have."""
+    parts = {"": figures.mean, "lately": figures.lately}
+    if figures.kind != "outlier_detector":
+        parts["constant"] = lambda name: figures.mean(name, constant=True)
+    columns, measures = [("examples", str(figures.rows))], headline(figures.kind)
+    for name, words in measures:
+        short = "" if len(measures) == 1 else words.removeprefix("mean ").removesuffix(" error") + " "
+        for part, mean in parts.items():
+            columns.append((short + part if part else words, shown(figures.kind, mean(name)) or "-"))
+    for name, mean in figures.of_two_classes().items():
+        columns.append((name.upper(), "-" if math.isnan(mean) else f"{mean:.3f}"))
+    columns += [("terms", str(terms)), ("microseconds", "-" if math.isnan(microseconds) else f"{microseconds:.2f}")]
+    widths = [max(len(heading), 10) + 2 for heading, _ in columns]
+    for row in list(zip(*columns, strict=True))[not has_headings :]:
+        print("".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)), flush=True)
+    figures.report()
 
 
-def shown(kind, name, mean):
+def shown(kind, mean):
     """A figure as text; empty if there is none."""
     if math.isnan(mean):
         return ""
     return f"{mean:.4g}" if kind == "regressor" else f"{mean:.2%}"
-
-
-def key_of(words):
-    """A figure's key in JSON."""
-    return words.replace(" ", "_")
-
-
-def print_json(content, file=None):
-    """One line of JSON, in which NaN and infinity, which it does not have, are null."""
-    print(json.dumps(_without_nan(content), allow_nan=False), file=file, flush=True)
-
-
-def _without_nan(content):
-    if isinstance(content, dict):
-        return {key: _without_nan(value) for key, value in content.items()}
-    if isinstance(content, (list, tuple)):
-        return [_without_nan(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content

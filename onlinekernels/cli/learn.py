@@ -7,12 +7,11 @@ import os
 import sys
 import tempfile
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 
 from onlinekernels import RunningEncoder, load
-from onlinekernels.cli.figures import Figures, Reports
+from onlinekernels.cli.figures import Figures, print_report
 from onlinekernels.cli.options import (
     NO_TARGET,
     Interruption,
@@ -55,8 +54,6 @@ EXAMPLES = [
     "python -m onlinekernels learn data.csv --target label --loss multiclasshinge \\",
     "       --algorithm silk --kernel gaussian:2.0 --budget 512 --save model.npz --progress",
     "python -m onlinekernels learn preise.csv --target price --delimiter ; --decimal , --report 1000",
-    "python -m onlinekernels learn prices.csv --algorithm krls --set noise=auto --set memory=0.999 --scale --save m",
-    "python -m onlinekernels learn january.csv february.csv --target rain --class-weight balanced --json --save m.npz",
     "python -m onlinekernels learn big.csv.gz --checkpoint 100000 --save m --resume",
     "tail -f log.csv | python -m onlinekernels learn - --target 3 --classes ok,failed --report 100 --save m.npz",
     "",
@@ -69,7 +66,7 @@ OF_ONE = ("loss", "kernel", "step", "regularization", "budget", "offset", "scale
 # Options that decide what the model becomes: a run can only be resumed with the same ones.
 DECISIVE = (
     *"target features delimiter decimal header on_error chunk algorithm effort".split(),
-    *(*OF_ONE, "set", "classes", "class_weight"),
+    *(*OF_ONE, "set", "classes"),
 )
 FIXED_ON_A_MODEL = ("algorithm", "effort", "loss", "kernel", "budget", "offset", "scale", "classes")
 
@@ -108,13 +105,11 @@ def _add_model_options(model):
                        help="scale features as the stream shows them (default: if there are words, dates or holes)")
     add("--set", _assignment, "NAME=VALUE", "any other parameter of the algorithm, such as penalty=0.5; may be repeated",
         action="append")
-    model.add_argument("--classes", metavar="A,B,...", help="all labels; two-class losses need them for words")
-    add("--class-weight", _class_weights, "WEIGHTS", "balanced (as the stream shows them) or rain:2,snow:0.5")
-    model.add_argument(
-        "--model", metavar="FILE",
-        help="go on with this model instead of a new one; of its parameters --step, --regularization, --class-weight and "
-        "what --set says of them may change",
-    )
+    model.add_argument("--classes", type=converter(as_columns), metavar="A,B,...",
+                       help="all labels; two-class losses need them for words")
+    model.add_argument("--model", metavar="FILE",
+                       help="go on with this model instead of a new one; of its parameters --step, --regularization and "
+                       "what --set says of them may change")
 
 
 def _checked(convert):
@@ -136,37 +131,16 @@ def _assignment(text):
     return name.strip(), value(rest)
 
 
-def _class_weights(text):
-    """``balanced``, or a dictionary of labels, as texts, and weights.
-
-    >>> _class_weights("balanced"), _class_weights("rain:2, snow:0.5")
-    ('balanced', {'rain': 2.0, 'snow': 0.5})
-    """
-    if text.strip().lower() == "balanced":
-        return "balanced"
-    pairs = [part.rpartition(":") for part in text.split(",")]
-    weights = {label.strip(): value(weight) for label, _, weight in pairs}
-    if "" in weights or not all(type(weight) in (int, float) and 0 <= weight < math.inf for weight in weights.values()):
-        raise ValueError(f"must be balanced, or LABEL:WEIGHT,... with weights of at least 0. Got {text!r} instead.")
-    return {label: float(weight) for label, weight in weights.items()}
-
-
 def _add_run_options(run):
-    run.add_argument("--epochs", type=integer_from(1), default=1, metavar="N",
-                     help="passes over a file (default: 1); all count in the report")
     run.add_argument("--report", type=integer_from(1), metavar="N",
                      help="report every N rows, at the next end of a chunk")
     run.add_argument("--save", metavar="FILE", help="where to write the model, at the end and at checkpoints")
     run.add_argument("--checkpoint", type=integer_from(1), metavar="N",
                      help="save every N rows, at the next end of a chunk, with the place in the stream")
-    run.add_argument(
-        "--resume",
-        action="store_true",
-        help="go on with the saved file, if it exists: files that it has read go on where they stopped, others are "
-        "learned from their first row. The result is the model that a run without interruption gives, bit for bit. "
-        "(Standard input is not read again: what comes is taken as new.)",
-    )
-    run.add_argument("--json", action="store_true", help="reports as lines of JSON")
+    run.add_argument("--resume", action="store_true",
+                     help="go on with the saved file, if it exists: files that it has read go on where they stopped, others "
+                     "are learned from their first row. The result is the model that a run without interruption gives, bit "
+                     "for bit. (Standard input is not read again: what comes is taken as new.)")
     run.add_argument("--progress", action="store_true", help="a progress bar, if tqdm is there, on a terminal")
 
 
@@ -198,11 +172,9 @@ def _check(arguments):
     for option in ("checkpoint", "resume"):
         if getattr(arguments, option) and arguments.save is None:
             raise Refused(f"--{option} needs --save FILE")
-    if "-" in arguments.data and arguments.epochs > 1:
-        raise Refused(f"--epochs must be 1 for standard input, which comes once. Got {arguments.epochs} instead.")
     for source in arguments.data:
         if arguments.data.count(source) > 1:
-            raise Refused(f"data must be different files; --epochs repeats them. Got {source!r} twice.")
+            raise Refused(f"data must be different files. Got {source!r} twice.")
     if arguments.model is not None:
         for name in FIXED_ON_A_MODEL:
             if getattr(arguments, name) is not None:
@@ -227,39 +199,29 @@ MOST_CLASSES = 20  # distinct whole numbers that are taken for classes, if there
 CLASSES, NUMBERS, NOVELTY = "onlinekernelclassifier", "onlinekernelregressor", "onlinekerneldetector"
 
 
-class Choice(NamedTuple):
-    """The default ensemble for a target."""
-
-    algorithm: str
-    reason: str  # what the target is
-
-
 def choice(y, enough=LOOKED_AT):
-    """The choice for the first targets of a stream, as texts; None while fewer than `enough` leave it open.
+    """(the default ensemble for the first targets of a stream, what these are); None while fewer than `enough` leave it open.
 
-    >>> choice(["yes", "no"]).algorithm, choice(["1.5", "2"]).algorithm, choice(None).algorithm
+    >>> choice(["yes", "no"])[0], choice(["1.5", "2"])[0], choice(None)[0]
     ('onlinekernelclassifier', 'onlinekernelregressor', 'onlinekerneldetector')
-    >>> choice(["0", "1", "1"], 3).algorithm, choice([*map(str, range(100))], 100).algorithm
-    ('onlinekernelclassifier', 'onlinekernelregressor')
-    >>> choice(["0", "1", "1"])
+    >>> choice(["0", "1", "1"], 3)[0], choice([*map(str, range(100))], 100)[0], choice(["0", "1", "1"])
+    ('onlinekernelclassifier', 'onlinekernelregressor', None)
     """
     if y is None:
-        return Choice(NOVELTY, "all columns, as there is no target: odd rows are looked for")
-    if any(isinstance(text, tuple) for text in y):
-        return Choice(NUMBERS, "several targets, which are numbers")
+        return (NOVELTY, "all columns, as there is no target: odd rows are looked for")
     numbers = [_number_or_none(text) for text in y]
     if None in numbers:
-        return Choice(CLASSES, "the target, whose values are words: classes")
+        return (CLASSES, "the target, whose values are words: classes")
     numbers = [number for number in numbers if not math.isnan(number)]
     if any(number != math.floor(number) for number in numbers):
-        return Choice(NUMBERS, "the target, whose values are numbers")
+        return (NUMBERS, "the target, whose values are numbers")
     if len(y) < enough:
         return None
     distinct = len(set(numbers))
     found = f"the target, which has {distinct} different whole numbers in {len(numbers)} rows:"
     if distinct <= max(2, min(MOST_CLASSES, len(numbers) // 5)):
-        return Choice(CLASSES, f"{found} classes, not numbers (--algorithm {NUMBERS} takes them for such)")
-    return Choice(NUMBERS, f"{found} numbers, not classes (--algorithm {CLASSES} takes them for such)")
+        return (CLASSES, f"{found} classes, not numbers (--algorithm {NUMBERS} takes them for such)")
+    return (NUMBERS, f"{found} numbers, not classes (--algorithm {CLASSES} takes them for such)")
 
 
 def _number_or_none(text):
@@ -304,12 +266,10 @@ class _Run:
 
     def __init__(self, arguments, interruption):
         self.arguments, self.interruption = arguments, interruption
-        self.classes = None if arguments.classes is None else labels_of(as_columns(arguments.classes))
-        self.weights = None if arguments.class_weight is None else _class_weights(arguments.class_weight)
+        self.classes = None if arguments.classes is None else labels_of(arguments.classes)
         self.options = {name: getattr(arguments, name) for name in DECISIVE}
         self.n_skipped, self.has_said_target = 0, False
-        self.seconds, self.timed = 0.0, 0
-        self.reports = Reports(arguments.json)
+        self.seconds, self.timed, self.n_reports = 0.0, 0, 0
         self.model, self.figures, self.files = None, Figures("classifier"), {}
         self.is_resumed = arguments.resume and os.path.exists(arguments.save)
         if self.is_resumed:
@@ -322,18 +282,14 @@ class _Run:
             self._begin(_new_model(arguments, arguments.algorithm or DEFAULT_ALGORITHM))
         elif arguments.target == NO_TARGET:
             self._choose(choice(None))
-        elif "," in (arguments.target or ""):
-            self._choose(choice([()]))
         elif self.classes is not None:
-            self._choose(Choice(CLASSES, "the target, whose values are names of classes"))
+            self._choose((CLASSES, "the target, whose values are names of classes"))
 
     def _begin(self, model, kept=None):
         """Take up a model; figures go on from those that were kept."""
         self.model = model
         self.figures = Figures(model._estimator_type, kept)
         self.saved, self.learned = self.figures.rows, self._t()
-        if self.weights is not None and self.figures.kind != "classifier":
-            raise Refused(f"--class-weight needs a model of classes. Got {type(model).__name__}.")
 
     def _resume(self, path):
         model = load(path)
@@ -353,8 +309,9 @@ class _Run:
     def _choose(self, found):
         """Let the ensemble learn that was found for the target, and say so; None says that more has to be seen."""
         if found is not None:
-            self._begin(_new_model(self.arguments, found.algorithm))
-            reason = found.reason.replace("the target", "the last column", 1) if self.has_said_target else found.reason
+            algorithm, reason = found
+            self._begin(_new_model(self.arguments, algorithm))
+            reason = reason.replace("the target", "the last column", 1) if self.has_said_target else reason
             others = "--target COLUMN (or none), --effort and --algorithm choose otherwise."
             print(f"{type(self.model).__name__} learns {reason}. {others}", file=sys.stderr)
 
@@ -364,38 +321,40 @@ class _Run:
     # ---- Files --------------------------------------------------------------------------------
 
     def learn_all(self, advance):
-        """Learn all passes over all files that are still to come; `advance` hears of each chunk."""
-        for epoch in range(self.arguments.epochs):
-            for source in self.arguments.data:
-                if self.interruption.signal is None:
-                    self._learn_file(source, epoch, advance)
+        """Learn all files, as far as they are still to come; `advance` hears of each chunk."""
+        for source in self.arguments.data:
+            if self.interruption.signal is None:
+                self._learn_file(source, advance)
 
-    def _learn_file(self, source, epoch, advance):
-        table = self._open(source)
-        key = _key_of(source)
-        record = self.files.get(key) if self.is_resumed or epoch else None
-        if record is not None and record["epoch"] > epoch:
-            return
-        start = record if record is not None and record["epoch"] == epoch else None
-        if self.is_resumed and (epoch == 0 or start is not None):
-            self.reports.file(table.name, start["rows"] if start else 0)
+    def _learn_file(self, source, advance):
+        table, key = self._open(source), _key_of(source)
+        start = self.files.get(key) if self.is_resumed else None
+        if start is not None:
+            print(f"{table.name}: read before, goes on after row {start['rows']}.", flush=True)
+        elif self.is_resumed:
+            print(f"{table.name}: not read before, learned from its first row.", flush=True)
         for chunk in self._chunks(table, start):
             n = self._learn(chunk, table)
             if table.can_reopen:
-                self.files[key] = {"name": os.path.basename(source), "bytes": os.path.getsize(source), "epoch": epoch,
-                                   "rows": chunk.rows, "header": table.header, "last": chunk.last}
+                self.files[key] = {"name": os.path.basename(source), "rows": chunk.rows, "header": table.header,
+                                   "last": chunk.last}
             self.learned = self._t()
             if n:
-                self._report_if_due()
-                self._save_if_due()
+                if self._is_due("report", self.figures.reported[0]):
+                    self._report()
+                if self._is_due("checkpoint", self.saved):
+                    self._save()
                 advance(n)
 
+    def _is_due(self, option, last):
+        every = getattr(self.arguments, option)
+        return every is not None and last // every < self.figures.rows // every
+
     def _open(self, source):
-        target = self.arguments.target
-        target = None if target in (None, NO_TARGET) else as_columns(target) if "," in target else [target]
+        target = None if self.arguments.target == NO_TARGET else self.arguments.target
         if self.arguments.target is None and not source.lower().endswith(".npz"):
             if self.model is None or self.figures.kind != "outlier_detector":
-                target = [-1]
+                target = "-1"
                 if not self.has_said_target and self.model is not None:  # who is chosen for it says so, too
                     print("The target is the last column; --target COLUMN names another.", file=sys.stderr)
                 self.has_said_target = True
@@ -423,7 +382,7 @@ class _Run:
 
     def _learn(self, chunk, table):
         """Test, then train, on one chunk; return the number of its rows."""
-        y = weights = None
+        y = None
         if self.figures.kind != "outlier_detector":
             if chunk.y is None:
                 raise Refused(f"{table.name} has no labels; only detectors (--target none) need none.")
@@ -437,9 +396,6 @@ class _Run:
         if self._t() == 0:
             given = {} if self.classes is None else {"classes": self.classes}
             self._settle(chunk.X, table)
-        if self.weights is not None:
-            weights = self._weights(y)
-        given |= {} if weights is None else {"sample_weight": weights}
         begin = perf_counter()
         try:
             examples = [chunk.X] if y is None else [chunk.X, y]
@@ -472,54 +428,29 @@ class _Run:
                 what = f"the target {text} is a number, and {type(self.model).__name__} learns classes here."
                 raise table.bad_row(line, None, f"{what} Use --algorithm {NUMBERS} or --loss squared for numbers.")
 
-    def _weights(self, y):
-        """Weights that balance classes: n / (classes * rows of its class), counted up to and including each row.
-
-        None for given weights, which are a parameter of the model.
-        """
-        if self.weights == "balanced":
-            counts, weights = self.figures.counts.copy(), []
-            for i, label in enumerate(y.tolist()):
-                counts[label] += 1
-                weights.append((self.figures.rows + i + 1) / (len(counts) * counts[label]))
-            return np.array(weights)
-        labels = [*self.weights] if y.dtype.kind == "U" else labels_of([*self.weights]).tolist()
-        wanted = dict(zip(labels, self.weights.values(), strict=True))
-        if self.model.class_weight != wanted:
-            self.model.set_params(class_weight=wanted)
-        return None
-
     # ---- Reports and saving -------------------------------------------------------------------
-
-    def _report_if_due(self):
-        every = self.arguments.report
-        if every is not None and self.figures.reported[0] // every < self.figures.rows // every:
-            self._report()
 
     def _report(self):
         microseconds = 1e6 * self.seconds / self.timed if self.timed else math.nan
-        self.reports.report(self.figures, self.model.n_terms_, microseconds)
+        print_report(self.figures, self.model.n_terms_, microseconds, has_headings=self.n_reports == 0)
+        self.n_reports += 1
 
     def finish(self):
         """Last report, last save, closing words; the exit status."""
         if self._t() == 0:
             raise ValueError(f"{', '.join(self.arguments.data)}: no examples to learn from.")
-        if not self.reports.count or self.figures.reported[0] < self.figures.rows:
+        if self.n_reports == 0 or self.figures.reported[0] < self.figures.rows:
             self._report()
         if self.arguments.save is not None:
             self._save()
-        self.reports.end(self.arguments.save, self.n_skipped)
-        for label in set(self.model.class_weight or ()) - set(getattr(self.model, "classes_", np.array([])).tolist()):
-            print(f"--class-weight names {label!r}, which never came.", file=sys.stderr)
+        else:
+            print("Nothing was kept: --save FILE keeps the model.", file=sys.stderr)
+        if self.n_skipped:
+            print(f"Skipped bad rows: {self.n_skipped}.", file=sys.stderr)
         if self.figures.of_two_classes().get("f1") == 0 and getattr(self.model, "threshold", 0) is None:
             hint = "--set threshold=f1 finds some, with false alarms."
             print(f"No row of the rarer class was found (F1 is 0): {hint}", file=sys.stderr)
         return 0
-
-    def _save_if_due(self):
-        every = self.arguments.checkpoint
-        if every is not None and self.saved // every < self.figures.rows // every:
-            self._save()
 
     def _save(self):
         """Write the model and its place in the stream; a kill at any moment leaves the old file or the new one."""
@@ -550,7 +481,7 @@ def _key_of(source):
 # ---- What a model file remembers ----------------------------------------------------------------
 
 FORMAT = "onlinekernels stream"
-VERSION = 4
+VERSION = 5
 
 
 def stream_of(model):

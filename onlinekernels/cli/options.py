@@ -20,20 +20,8 @@ from onlinekernels.losses import Loss
 from onlinekernels.steps import Step
 
 __all__ = [
-    "NO_TARGET",
-    "Interruption",
-    "add_command",
-    "add_data_options",
-    "as_columns",
-    "component",
-    "converter",
-    "integer_from",
-    "kind_of_targets",
-    "opened",
-    "refuse_same_file",
-    "told",
-    "value",
-    "with_line",
+    *("NO_TARGET", "Interruption", "add_command", "add_data_options", "as_columns", "component", "converter"),
+    *("integer_from", "kind_of_targets", "opened", "refuse_same_file", "told", "value", "with_line"),
 ]
 
 NO_TARGET = "none"
@@ -44,13 +32,8 @@ NO_TARGET = "none"
 
 def add_command(subcommands, name, run, arguments, summary, description, examples):
     """Add a subcommand whose help ends with examples; return its parser."""
-    parser = subcommands.add_parser(
-        name,
-        help=summary,
-        usage=f"%(prog)s {arguments}",
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subcommands.add_parser(name, help=summary, usage=f"%(prog)s {arguments}", description=description,
+                                    formatter_class=argparse.RawDescriptionHelpFormatter)
     program = parser.prog.removesuffix(" " + name)
     lines = [f"  {line}".rstrip().replace("python -m onlinekernels", program) for line in examples]
     parser.epilog = "\n".join(["examples:", *lines])
@@ -241,43 +224,27 @@ def as_columns(text):
 
 def add_data_options(parser):
     data = parser.add_argument_group("data")
-    data.add_argument(
-        "data", nargs="+",
-        help="a .csv or .tsv file (also .gz), an .npz file with arrays X and y, or - for standard input; or several"
-    )
-    data.add_argument(
-        "--target",
-        metavar="COLUMN",
-        help="name or index of the column of labels or numbers (learn: the last, if none is named; \"none\" for no "
-        "target). Of numbers also several: A,B,...",
-    )
-    data.add_argument(
-        "--features",
-        type=converter(as_columns),
-        metavar="A,B,...",
-        help="names or indices of the columns to use (default: all but the target)",
-    )
-    data.add_argument(
-        "--delimiter", type=converter(_delimiter), metavar="C",
-        help="character between fields, or tab (default: a comma; in .tsv a tab)"
-    )
+    data.add_argument("data", nargs="+",
+                      help="a .csv or .tsv file (also .gz), an .npz file with arrays X and y, or - for standard input; or "
+                      "several")
+    data.add_argument("--target", metavar="COLUMN",
+                      help="name or index of the column of labels or numbers (learn: the last, if none is named; \"none\" "
+                      "for no target)")
+    data.add_argument("--features", type=converter(as_columns), metavar="A,B,...",
+                      help="names or indices of the columns to use (default: all but the target)")
+    data.add_argument("--delimiter", type=converter(_delimiter), metavar="C",
+                      help="character between fields, or tab (default: a comma; in .tsv a tab)")
     data.add_argument("--decimal", choices=(".", ","), default=".",
                       help="what numbers have before their fraction (default: %(default)s)")
     header = data.add_mutually_exclusive_group()
     header.add_argument("--header", dest="header", action="store_true", default="auto",
                         help="the first line has names (default: if none of its fields is a number)")
     header.add_argument("--no-header", dest="header", action="store_false", help="the first line has data")
-    data.add_argument(
-        "--on-error", choices=("raise", "skip"), default="raise", help="what to do with bad rows (default: %(default)s)"
-    )
+    data.add_argument("--on-error", choices=("raise", "skip"), default="raise",
+                      help="what to do with bad rows (default: %(default)s)")
     data.add_argument("--limit", type=integer_from(0), metavar="N", help="stop after so many rows of a file")
-    data.add_argument(
-        "--chunk",
-        type=integer_from(1),
-        default=1024,
-        metavar="N",
-        help="most rows at a time (default: %(default)s); on a pipe, fewer once the oldest is 0.1 s old",
-    )
+    data.add_argument("--chunk", type=integer_from(1), default=1024, metavar="N",
+                      help="most rows at a time (default: %(default)s); on a pipe, fewer once the oldest is 0.1 s old")
 
 
 def _delimiter(text):
@@ -288,7 +255,7 @@ def _delimiter(text):
 
 
 def opened(source, arguments, interruption, model, target):
-    """The table in a source, with the columns that a model knows; `target` are the target's columns or None."""
+    """The table in a source, with the columns that a model knows; `target` is the target's column or None."""
     names = list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
     kinds = None
     if hasattr(model, "encoder_"):

@@ -20,6 +20,7 @@ import sys
 import zlib
 from collections import deque
 from contextlib import contextmanager
+from itertools import chain
 from time import monotonic
 from typing import NamedTuple
 from zipfile import BadZipFile
@@ -27,7 +28,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 __all__ = [
-    *("BadRow", "ChangedFile", "Refused", "as_number", "file_behind", "kind_of_labels", "labels_of", "open_table"),
+    *("ChangedFile", "Refused", "as_number", "file_behind", "kind_of_labels", "labels_of", "open_table"),
 ]
 
 PAUSE = 0.1  # seconds that a row on a pipe waits for others at most
@@ -43,10 +44,6 @@ class Refused(ValueError):
     """The options do not fit the table; ends with status 2."""
 
 
-class BadRow(ValueError):
-    """A row that cannot be learned from."""
-
-
 class ChangedFile(ValueError):
     """A file is not what it was when it was read up to the place from which to go on."""
 
@@ -55,7 +52,7 @@ class Chunk(NamedTuple):
     """Some rows of a table."""
 
     X: np.ndarray  # of numbers, or of objects if there is text among them
-    y: list | None  # the target's texts; tuples of several
+    y: list | None  # the target's texts
     lines: list  # where the rows are
     skipped: list  # where bad rows are that were left out
     rows: int  # rows of the file up to here, bad ones included
@@ -65,7 +62,7 @@ class Chunk(NamedTuple):
 def open_table(source, arguments, interruption, *, target, names=None, kinds=None):
     """The table in a source, as the arguments describe it.
 
-    `target` is a list of columns, or None. `names` are those of the columns that a header must have among others, and
+    `target` is a column, or None. `names` are those of the columns that a header must have among others, and
     `kinds` what these hold ("number" or "text"), where a model knows both.
     """
     stem, extension = os.path.splitext(source.removesuffix(".gz"))
@@ -109,7 +106,7 @@ class _Table:
         where = f"{self.name}, {self.unit} {line}"
         if column is not None:
             where += f", column {column!r}" if isinstance(column, str) else f", column {column} (counted from 0)"
-        return BadRow(f"{where}: {problem}")
+        return ValueError(f"{where}: {problem}")
 
     def good_rows(self, chunk, problems):
         """The chunk without the rows that have a problem, {index: error}; raises the first if none are skipped."""
@@ -166,7 +163,7 @@ class _Text(_Table):
             for first in records:
                 if first is not None:
                     is_header = self._begin(*first)
-                    yield from self._cut(records if is_header else _again(first, records), lines, start)
+                    yield from self._cut(records if is_header else chain([first], records), lines, start)
                     return
 
     def _records(self, lines):
@@ -226,13 +223,12 @@ class _Text(_Table):
         self._all = fields if is_header else None
         if is_header:
             self.header = _digest(fields)
-        self.targets = [self._index(column, "--target") for column in self.target or []]
+        self.at = None if self.target is None else self._index(self.target, "--target")  # the target
         self.columns = self._features()
         self.names = None if self._all is None else [self._all[i] for i in self.columns]
         counts = f"{len(self.columns)} columns to predict from, and the model learned {len(self.kinds or ())}"
         for is_wrong, problem in (
-            (len({*self.targets}) < len(self.targets), f"--target must name different columns. Got {self.target}."),
-            ({*self.targets} & {*self.columns}, f"--target must not be one of --features. Got {self.target}."),
+            (self.at in self.columns, f"--target must not be one of --features. Got {self.target!r}."),
             (not self.columns, f"{self.name} has no column besides the target; expected at least one feature."),
             (self.kinds is not None and len(self.kinds) != len(self.columns),
              f"{self.name} has {counts}. (--target names a column to leave out, --features those to use.)"),
@@ -246,7 +242,7 @@ class _Text(_Table):
         """Places of the columns of X."""
         if self.arguments.features is not None:
             return [self._index(column, "--features") for column in self.arguments.features]
-        others = [i for i in range(self.width) if i not in self.targets]
+        others = [i for i in range(self.width) if i != self.at]
         if self._all is None or self.expected is None or [self._all[i] for i in others] == self.expected:
             return others
         for name in self.expected:
@@ -279,8 +275,7 @@ class _Text(_Table):
         return f" (Is --delimiter {repr(other) if other != chr(9) else 'tab'} meant?)" if other else ""
 
     def _target_name(self):
-        names = [i if self._all is None else self._all[i] for i in self.targets]
-        return names[0] if len(names) == 1 else ", ".join(map(str, names))
+        return self.at if self._all is None else self._all[self.at]
 
     # ---- Values -------------------------------------------------------------------------------
 
@@ -304,8 +299,7 @@ class _Text(_Table):
             X = np.empty((len(records), len(values)), dtype=object)
             for j, column in enumerate(values):
                 X[:, j] = column
-        y = [columns[i] for i in self.targets]
-        y = [*zip(*y, strict=True)] if len(y) > 1 else [*y[0]] if y else None
+        y = None if self.at is None else [*columns[self.at]]
         return self.good_rows(Chunk(X, y, lines, [], rows, _digest(records[-1][1])), problems)
 
     def _values(self, j, texts, lines, problems):
@@ -352,7 +346,7 @@ class _Arrays(_Table):
 
     def __init__(self, source, arguments, interruption, target):
         super().__init__(source, arguments, interruption)
-        self.key_of_X, self.key_of_y = (arguments.features or ["X"])[0], target[0] if target else None
+        self.key_of_X, self.key_of_y = (arguments.features or ["X"])[0], target
 
     def chunks(self, start=None):
         """Yield the chunks, those after a place `start` if it is given and nothing has changed before it."""
@@ -363,9 +357,7 @@ class _Arrays(_Table):
             self._check_start(start, "", rows, rows and _digest_of_row(X, y, rows - 1))
         while (wanted := self._wanted(rows)) and rows < len(X) and self.interruption.signal is None:
             part = slice(rows, rows + wanted)
-            piece, labels = X[part], None if y is None else y[part].tolist()
-            if labels is not None:
-                labels = [tuple(map(str, label)) if isinstance(label, list) else str(label) for label in labels]
+            piece, labels = X[part], None if y is None else [*map(str, y[part].tolist())]
             lines = [*range(rows, rows + len(piece))]
             problems = {}
             for i in np.flatnonzero(~np.isfinite(piece).all(axis=1)).tolist():
@@ -397,7 +389,7 @@ class _Arrays(_Table):
                              f"Got shape {X.shape} and dtype {X.dtype} instead.")
         if y is not None and y.dtype.kind == "S":
             y = np.char.decode(y, "utf-8")
-        if y is not None and (y.ndim not in (1, 2) or len(y) != len(X) or y.dtype.kind not in "fiubU"):
+        if y is not None and (y.ndim != 1 or len(y) != len(X) or y.dtype.kind not in "fiubU"):
             raise ValueError(f"{self.name} must have as many labels as rows, {len(X)}, numbers or strings. "
                              f"Got shape {y.shape} and dtype {y.dtype} instead.")
         return X if X.dtype == np.float32 else X.astype(float), y
@@ -440,9 +432,7 @@ def labels_of(texts):
 
 
 def _target(text, kind, decimal="."):
-    """A target as what its kind is; several as a tuple."""
-    if isinstance(text, tuple):
-        return tuple(_target(part, kind, decimal) for part in text)
+    """A target as what its kind is."""
     if not text.strip():
         raise ValueError(f"expected {'a label' if kind == 'word' else 'a number'}. Got an empty field instead.")
     if kind == "number":
@@ -505,11 +495,6 @@ def _digest(fields):
 
 def _digest_of_row(X, y, row):
     return _digest([X[row].tobytes().hex(), "" if y is None else str(y[row].tolist())])
-
-
-def _again(first, records):
-    yield first
-    yield from records
 
 
 # ---- Lines --------------------------------------------------------------------------------------

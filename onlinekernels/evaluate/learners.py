@@ -13,8 +13,7 @@ from time import perf_counter
 
 import numpy as np
 
-from onlinekernels.evaluate.measures import MEASURES, Judged, judge, judged_labels, judged_scores
-from onlinekernels.model.learned import targets
+from onlinekernels.evaluate.measures import MEASURES, Judged, judge
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.nouns.labelvalues import as_list, column, distinct_labels, keys_of, label_array, sorted_indices
 from onlinekernels.validation import check_length, is_sparse, refuse_masked, to_csr
@@ -107,11 +106,9 @@ def _two_labels(y):
 def learner_for(model, delay=0, novel=None):
     """The learner for a model that `check_model` has accepted."""
     steps, last = steps_of(model)
-    if not isinstance(last, OnlineLearner):
-        last = Foreign(last, delay)
-    else:
-        last = Late(last, delay) if delay else Prompt(last, novel)
-    return Piped(steps, last) if steps else last
+    if isinstance(last, OnlineLearner) and not delay:
+        return Chunked(steps, last, novel)
+    return RowByRow(steps, last, delay)
 
 
 def steps_of(model):
@@ -156,12 +153,11 @@ def is_fitted(estimator):
     return True
 
 
-class Prompt:
-    """A model of this library that learns each example as soon as it has predicted it."""
+class Chunked:
+    """A model of this library, which predicts and learns many rows in one call; steps of a pipeline may come before."""
 
-    def __init__(self, model, novel=None):
-        self.model = model
-        self.novel = novel
+    def __init__(self, steps, model, novel=None):
+        self.steps, self.model, self.novel = steps, model, novel
         self.classes = None  # for the first call
 
     @property
@@ -176,9 +172,10 @@ class Prompt:
 
     def judge(self, X, y):
         """(`Judged`, seconds) of some examples, which are learned."""
-        judged = judge(self.model, X, y, self.classes, self.novel)
+        start = perf_counter()
+        judged = judge(self.model, _through(self.steps, X), y, self.classes, self.novel)
         self.classes = None
-        return judged
+        return judged, perf_counter() - start
 
     def finish(self):
         """(`Judged`, seconds) of the examples that were still to be learned; None if there are none."""
@@ -188,197 +185,147 @@ class Prompt:
         """(labels by their codes, codes in the order in which labels are shown)."""
         if self.task == "novelty":
             return [1, -1], [0, 1]
-        labels = self.model._state.labels.order
-        return labels, sorted_indices(labels) or range(len(labels))
+        return _in_order(self.model._state.labels.order)
 
     def condition(self):
-        model = self.model
-        has_margin = model._current_loss().scalar_name is not None
-        margin = model._state.scalar() if has_margin else math.nan
-        return model.n_terms_, getattr(model, "step_", math.nan), margin
+        return _condition(self.model)
 
 
-class _RowByRow:
-    """A queue of examples that were predicted, and are learned `delay` examples later."""
+def _in_order(labels):
+    return labels, sorted_indices(labels) or range(len(labels))
 
-    def __init__(self, delay):
-        self.delay = delay
-        self.queue = deque()  # (prediction, row, label)
+
+def _condition(model):
+    """(terms, step, margin), as far as there are any."""
+    loss = model._current_loss() if isinstance(model, OnlineLearner) else None
+    margin = model._state.scalar() if loss is not None and loss.scalar_name is not None else math.nan
+    return getattr(model, "n_terms_", 0), getattr(model, "step_", math.nan), margin
+
+
+_SCORES = ("decision_function", "predict_proba")
+
+
+class RowByRow:
+    """What takes one row after another: estimators of scikit-learn, and models whose labels come late.
+
+    Steps of a pipeline learn a row, without its label, as soon as it comes; the last one predicts it then, and learns it
+    when `delay` more have been predicted.
+    """
+
+    def __init__(self, steps, last, delay):
+        self.steps, self.last, self.delay = steps, last, delay
+        self.queue = deque()  # (prediction, score, row, label)
+        self.codes = {}  # of the keys of the labels, in the order of `classes_`
+        self.classes = None  # for the first call of partial_fit
+        self.is_ours = isinstance(last, OnlineLearner)
+        if self.is_ours:
+            self.is_learned = last._state is not None
+            self.has_classes = last._current_loss().task in ("binary", "multiclass")
+            return
+        from sklearn.base import is_classifier, is_regressor
+
+        if not is_regressor(last) and not is_classifier(last):
+            raise TypeError(f"model must be a classifier, regressor or detector of this library. Got {last!r}.")
+        self.is_learned, self.has_classes = is_fitted(last), is_classifier(last)
+
+    @property
+    def task(self):
+        if self.is_ours:
+            return self.last._current_loss().task
+        if not self.has_classes:
+            return "regression"
+        classes = getattr(self.last, "classes_", self.classes)
+        return "binary" if classes is not None and len(classes) == 2 else "multiclass"
+
+    def begin(self, classes, y):
+        """Name the classes, all of which estimators of scikit-learn want to know before their first example."""
+        if not self.has_classes or self.is_learned:
+            return
+        if self.is_ours:
+            self.classes = _two_labels(y) if classes is None and self.task == "binary" else classes
+        elif classes is None and y is None:
+            name = type(self.last).__name__
+            raise ValueError(f"{name} must know all labels before its first chunk: name them in classes=.")
+        else:
+            labels = list(distinct_labels(as_list(np.asarray(y if classes is None else classes))).values())
+            self.classes = label_array([labels[i] for i in _in_order(labels)[1]])
 
     def judge(self, X, y):
         """(`Judged`, seconds) of the examples whose labels have come."""
         come, start = [], perf_counter()
+        if self.classes is None and self.task == "binary" and not self.is_learned:
+            self.classes = _two_labels(y)
+        X = _through(self.steps, X)
         for i in range(n_rows(X)):
             row, label = rows_of(X, i, i + 1), y[i : i + 1]
             if self.delay:
                 row, label = row.copy(), label.copy()  # a reader may use its arrays again
-            self.queue.append((self.predict(row), row, label))
+            self.queue.append((*self._predicted(row), row, label))
             if len(self.queue) > self.delay:
                 come.append(self._learn_oldest())
-        seconds = perf_counter() - start
-        return self._judged(come), seconds
+        return self._judged(come), perf_counter() - start
 
     def finish(self):
         """(`Judged`, seconds) of the examples whose labels had not come; None if there are none."""
         start = perf_counter()
         come = [self._learn_oldest() for _ in range(len(self.queue))]
-        seconds = perf_counter() - start
-        return (self._judged(come), seconds) if come else None
+        return (self._judged(come), perf_counter() - start) if come else None
+
+    def _predicted(self, row):
+        """(the prediction, the score of the second of two classes)."""
+        if not self.is_learned:
+            return (-1 if self.has_classes else 0.0), 0.0
+        answer = self.last.predict(row)
+        if not self.has_classes:
+            return answer[0], 0.0
+        if len(self.last.classes_) != 2:
+            return self._code_of(answer), 0.0
+        score = next((getattr(self.last, name)(row).ravel() for name in _SCORES if hasattr(self.last, name)), [math.nan])
+        score = float(score[-1] - score[0]) if len(score) == 2 else float(score[0])
+        return (-1 if score == 0.0 else self._code_of(answer)), score
+
+    def _code_of(self, labels):
+        if len(self.codes) < len(self.last.classes_):
+            self.codes = {key: code for code, key in enumerate(keys_of(self.last.classes_))}
+        return self.codes[keys_of(labels)[0]]
 
     def _learn_oldest(self):
-        predicted, row, label = self.queue.popleft()
-        self.learn(row, label)
-        return predicted, label
+        """(prediction, score, label or its code) of the example that has waited longest, which is learned."""
+        prediction, score, row, label = self.queue.popleft()
+        self.last.partial_fit(row, label, **({} if self.classes is None else {"classes": self.classes}))
+        self.classes, self.is_learned = None, True
+        return prediction, score, self._code_of(label) if self.has_classes else label[0]
 
     def _judged(self, come):
+        out = np.full((len(come), len(MEASURES)), np.nan)
         if not come:
-            return Judged(np.zeros((0, len(MEASURES))))
-        predicted, labels = zip(*come, strict=True)
-        return self.judged(predicted, np.concatenate(labels))
-
-
-class Late(_RowByRow, Prompt):
-    """A model of this library whose labels come late: it learns an example when `delay` more have been predicted."""
-
-    def __init__(self, model, delay):
-        Prompt.__init__(self, model)
-        _RowByRow.__init__(self, delay)
-
-    def judge(self, X, y):
-        if self.classes is None and self.task == "binary" and self.model._state is None:
-            self.classes = _two_labels(y)  # what a prompt model would see at once
-        return super().judge(X, y)
-
-    def predict(self, row):
-        """(scores of all outputs that there are, margin), in the units of y."""
-        model = self.model
-        with model._turn.shared:
-            state = model._state
-            if state is None:
-                loss = model._current_loss()
-                return np.zeros(0), 0.0 if loss.scalar_name is None else getattr(loss, loss.scalar_name)
-            scores = model._scores(state, row)
-            margin = state.scalar() if state.loss.scalar_name is not None else 0.0
-            if state.target_scaler is not None:
-                scores, units = state.target_scaler.brought_back(scores, *state.target_scaler.known())
-                margin *= units.flat[0]
-            return scores[0], margin
-
-    def learn(self, row, label):
-        self.model.partial_fit(row, label, classes=self.classes)
-        self.classes = None
-
-    def judged(self, predicted, y):
-        state = self.model._state
-        margins = np.array([margin for _, margin in predicted])
-        before = np.array([len(scores) for scores, _ in predicted])
-        scores = np.zeros((len(y), state.joined() if state.targets == 1 else state.targets))
-        for row, (known, _) in zip(scores, predicted, strict=True):
-            row[: len(known)] = known
-        if self.task != "multiclass":
-            return judged_scores(state, scores if state.targets > 1 else scores[:, 0], y, margins)
-        if state.labels.fixed:
-            before[:] = len(state.labels.order)
-        y, _ = targets(state.loss, state.labels, len(y), y)
-        return judged_labels(state, scores, y, margins, before)
-
-
-class Foreign(_RowByRow):
-    """An estimator of scikit-learn that has `partial_fit`."""
-
-    def __init__(self, estimator, delay):
-        from sklearn.base import is_classifier, is_regressor
-
-        super().__init__(delay)
-        self.is_regressor = is_regressor(estimator)
-        if not self.is_regressor and not is_classifier(estimator):
-            raise TypeError(f"model must be a classifier, regressor or detector of this library. Got {estimator!r}.")
-        self.estimator = estimator
-        self.fitted = is_fitted(estimator)
-        self.order = None
-        self.codes = {}
-
-    @property
-    def task(self):
-        if self.is_regressor:
-            return "regression"
-        return "binary" if self.order is not None and len(self.order) == 2 else "multiclass"
-
-    def begin(self, classes, y):
-        """Name the classes, all of which scikit-learn wants to know before the first example."""
-        if self.is_regressor:
-            return
-        if self.fitted:
-            classes = self.estimator.classes_
-        elif classes is None and y is None:
-            name = type(self.estimator).__name__
-            raise ValueError(f"{name} must know all labels before its first chunk: name them in classes=.")
-        labels = list(distinct_labels(as_list(np.asarray(y if classes is None else classes))).values())
-        self.order = [labels[i] for i in sorted_indices(labels) or range(len(labels))]
-        self.codes = {key: code for code, key in enumerate(keys_of(label_array(self.order)))}
-
-    def predict(self, row):
-        """The prediction and, for two classes, the score of the second one."""
-        if not self.fitted:
-            return (0.0 if self.is_regressor else -1), 0.0
-        answer = self.estimator.predict(row)
-        if self.is_regressor:
-            return float(answer[0]), math.nan
-        return self.codes[keys_of(answer)[0]], self._score(row) if self.task == "binary" else math.nan
-
-    def _score(self, row):
-        if hasattr(self.estimator, "decision_function"):
-            return float(self.estimator.decision_function(row)[0])
-        if hasattr(self.estimator, "predict_proba"):
-            return float(self.estimator.predict_proba(row)[0, 1]) - 0.5
-        return math.nan
-
-    def learn(self, row, label):
-        first = {} if self.is_regressor or self.fitted else {"classes": label_array(self.order)}
-        self.estimator.partial_fit(row, label, **first)
-        self.fitted = True
-
-    def judged(self, predicted, y):
-        answers, scores = map(np.array, zip(*predicted, strict=True))
-        out = np.full((len(y), len(MEASURES)), np.nan)
-        if self.is_regressor:
-            errors = y.astype(float) - answers
-            out[:, 0], out[:, 1] = np.abs(errors), errors**2
             return Judged(out)
-        truth = np.array([self.codes[key] for key in keys_of(y)])
-        out[:, 0] = answers != truth
-        return Judged(out, truth, answers, scores if self.task == "binary" else None)
+        guesses, scores, truth = zip(*come, strict=True)
+        if self.has_classes:
+            guesses, scores, truth = map(np.array, (guesses, scores, truth))
+            out[:, 0] = guesses != truth
+            return Judged(out, truth, guesses, scores if len(self.codes) == 2 else None)
+        errors = np.array([np.ravel(y - guess) for y, guess in zip(truth, guesses, strict=True)], dtype=float)
+        out[:, 0], out[:, 1] = np.abs(errors).mean(axis=1), (errors**2).mean(axis=1)
+        return Judged(out)
 
     def labels(self):
-        return self.order, range(len(self.order))
+        """(labels by their codes, codes in the order in which labels are shown)."""
+        return _in_order(as_list(self.last.classes_))
 
     def condition(self):
-        return 0, math.nan, math.nan
+        return _condition(self.last)
 
 
-class Piped:
-    """A learner behind steps that learn each row, transform it, and hand it on; none sees a row before its time."""
-
-    def __init__(self, steps, last):
-        self.steps = steps
-        self.last = last
-        self.begin, self.finish, self.labels, self.condition = last.begin, last.finish, last.labels, last.condition
-
-    @property
-    def task(self):
-        return self.last.task
-
-    def judge(self, X, y):
-        start = perf_counter()
-        for step in self.steps:
-            X = _transformed(step, X)
-        seconds = perf_counter() - start
-        judged, more = self.last.judge(X, y)
-        return judged, seconds + more
+def _through(steps, X):
+    """The rows of X behind the steps of a pipeline, each of which learns a row, and then transforms it."""
+    for step in steps:
+        X = _transformed(step, X)
+    return X
 
 
 def _transformed(step, X):
-    """The rows of X, each transformed by a step that has learned the rows up to it."""
+    """The rows of X, each as a step transforms it that has learned the rows up to it."""
     if hasattr(step, "progressive"):
         return step.progressive(X)
     if not hasattr(step, "partial_fit"):

@@ -2,7 +2,6 @@
 import math
 from collections import deque
 from dataclasses import dataclass
-from time import perf_counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -40,25 +39,23 @@ class Judged:
 # ---- Examples ----
 
 
-def judge(model, X, y, classes=None, novel=None, sample_weight=None):
-    """Let a model predict and learn some examples; return (`Judged`, seconds that the model took).
+def judge(model, X, y, classes=None, novel=None):
+    """Let a model predict and learn some examples; return them `Judged`.
 
     With `novel`, the label in y of novel examples, a detector is judged by its labels too.
     """
     is_many = model._current_loss().task == "multiclass"
     known = len(model.classes_) if is_many and model._state is not None else 0
-    start = perf_counter()
-    scores, margins = model._progressive((X, y, classes, sample_weight, None), {"margins"})
-    seconds = perf_counter() - start
+    scores, margins = model._progressive((X, y, classes, None, None), {"margins"})
     state = model._state
-    if is_many:
-        scores = _in_order_of_joining(state.labels, scores)
-        y, _ = targets(state.loss, state.labels, len(scores), y)
-        return judged_labels(state, scores, y, margins, state.labels.joined_before(y, known)), seconds
-    return judged_scores(state, scores, y, margins, novel), seconds
+    if not is_many:
+        return _judged_scores(state, scores, y, margins, novel)
+    y, _ = targets(state.loss, state.labels, len(scores), y)
+    scores = _in_order_of_joining(state.labels, scores)
+    return _judged_labels(state, scores, y, margins, state.labels.joined_before(y, known))
 
 
-def judged_scores(state, scores, y, margins, novel=None):
+def _judged_scores(state, scores, y, margins, novel):
     """`Judged` for scores of one output, or of several targets: all tasks but many classes."""
     loss, n, labelled = state.loss, len(scores), {}
     given = y
@@ -84,7 +81,7 @@ def judged_scores(state, scores, y, margins, novel=None):
     return Judged(out, **labelled)
 
 
-def judged_labels(state, scores, y, margins, before):
+def _judged_labels(state, scores, y, margins, before):
     """`Judged` for scores of many labels, in the order of joining; `before` of them had joined at each example."""
     y, labels = y.astype(np.intp), state.labels
     out = np.full((len(scores), len(MEASURES)), np.nan)
@@ -147,39 +144,6 @@ def _margin_errors(loss, scores, y, margins, extra):
 
 
 # ---- Over many examples ----
-
-
-class Totals:
-    """Sums of measures over a number of examples.
-
-    >>> totals = Totals()
-    >>> totals.add(np.array([[1.0, 4.0, 2.0, 0.0], [0.0, 0.0, 0.0, 1.0]]))
-    >>> totals.mean("error"), totals.mean("squared_error")
-    (0.5, 2.0)
-    """
-
-    def __init__(self, count=0, sums=(0.0,) * len(MEASURES)):
-        self.count = count
-        self.sums = np.array(sums, dtype=float)
-
-    def add(self, measures):
-        """Add rows of `Judged.measures`."""
-        self.count += len(measures)
-        with np.errstate(over="ignore"):  # a sum of squares may be infinite
-            self.sums += measures.sum(axis=0)
-
-    def since(self, earlier):
-        """What has been added to earlier totals."""
-        with np.errstate(invalid="ignore"):
-            return Totals(self.count - earlier.count, self.sums - earlier.sums)
-
-    def mean(self, name):
-        """Mean of a measure; NaN over no examples."""
-        return float(self.sums[MEASURES.index(name)]) / self.count if self.count else math.nan
-
-    def to_dict(self):
-        """Plain numbers, from which ``Totals(**totals.to_dict())`` goes on."""
-        return {"count": self.count, "sums": self.sums.tolist()}
 
 
 class LabelCounts:
@@ -293,60 +257,3 @@ class RunningAUC:
         held = len(negatives) + len(positives) + self.unordered
         assert self.window is None or len(self.latest) == held <= self.window
         assert self.double_pairs == sum((p > n) + (p >= n) for p in positives for n in negatives)
-
-
-class Constant:
-    """Predicts each example by those before it alone: their most frequent class, or the mean of their targets.
-
-    Parameters
-    ----------
-    counts : list of int
-        How often each class came, by its code.
-    totals : list of float
-        Sums of the targets.
-    rows : int
-        Examples so far.
-
-    Examples
-    --------
-    >>> constant = Constant()
-    >>> constant.judge_classes([0, 0, 1, 0])[:, 0].tolist()       # nothing is known of the first
-    [1.0, 0.0, 1.0, 0.0]
-    >>> constant = Constant()
-    >>> constant.judge_numbers([2.0, 4.0, 3.0])[:, 0].tolist()
-    [2.0, 2.0, 0.0]
-    """
-
-    def __init__(self, counts=(), totals=(), rows=0):
-        self.counts = list(counts)
-        self.totals = list(totals)
-        self.rows = rows
-
-    def judge_classes(self, codes):
-        """Measures of some more examples, whose classes have these codes."""
-        out = np.full((len(codes), len(MEASURES)), np.nan)
-        counts = self.counts
-        leader = max(range(len(counts)), key=counts.__getitem__, default=-1)
-        for i, code in enumerate(map(int, codes)):
-            counts.extend([0] * (code + 1 - len(counts)))
-            out[i, 0] = code != leader
-            counts[code] += 1
-            if leader < 0 or counts[code] > counts[leader]:
-                leader = code
-        self.rows += len(out)
-        return out
-
-    def judge_numbers(self, y):
-        """Measures of some more examples with these targets, one or several each; the first is predicted as 0."""
-        y = np.asarray(y, dtype=float).reshape(len(y), -1)
-        sums = np.cumsum(np.vstack([self.totals or np.zeros(y.shape[1]), y]), axis=0)
-        means = sums[:-1] / np.maximum(self.rows + np.arange(len(y)), 1)[:, None]
-        out = np.full((len(y), len(MEASURES)), np.nan)
-        with np.errstate(over="ignore"):
-            out[:, 0], out[:, 1] = np.abs(y - means).mean(axis=1), ((y - means) ** 2).mean(axis=1)
-        self.totals, self.rows = sums[-1].tolist(), self.rows + len(y)
-        return out
-
-    def to_dict(self):
-        """Plain numbers, from which ``Constant(**constant.to_dict())`` goes on."""
-        return {"counts": self.counts, "totals": self.totals, "rows": self.rows}

@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.evaluate.display import (
-    aligned,
-    cell,
-    headline,
-    margin_word,
-    plot_report,
-    plot_reports,
-    shortened,
-    shown,
-)
+from onlinekernels.evaluate import display
+from onlinekernels.evaluate.display import aligned, cell, headline, shortened, shown
 from onlinekernels.evaluate.measures import MEASURES, f1_scores
 
 if TYPE_CHECKING:
@@ -101,40 +93,29 @@ class Report(_Result):
 
     Attributes
     ----------
-    name : str
-        What the model is called.
-    task : str
-        "binary", "multiclass", "regression" or "novelty".
-    examples : int
-        Examples seen.
-    error : float
+    name, task : str
+        What the model is called; "binary", "multiclass", "regression" or "novelty".
+    examples, window : int
+        How many examples were seen, and over how many of the latest ones each `window_...` is taken.
+    error, window_error : float
         Fraction of mistakes of a classifier (a score of 0 between two classes is one), mean absolute error of
         a regressor, fraction of alerts of a detector.
-    squared_error : float
+    squared_error, window_squared_error : float
         Mean squared error of a regressor; otherwise NaN.
-    loss : float
-        Mean of the model's own loss at the scores; NaN for a loss of your own without `value`.
-    margin_errors : float
-        Fraction of examples within the margin, or outside the tube; NaN for a loss that has neither.
-    f1 : float
-        F1 of the positive one of two classes, the second in sorted order; NaN unless there are two.
-    macro_f1 : float
-        Mean of F1 over all classes.
-    auc : float
+    loss, window_loss : float
+        Mean of the model's own loss at the scores; NaN for a loss of your own without `value`, and for late labels.
+    margin_errors, window_margin_errors : float
+        Fraction of examples within the margin, or outside the tube; NaN for a loss that has neither, and for late labels.
+    f1, macro_f1, window_f1, window_macro_f1 : float
+        F1 of the second of two classes in sorted order, NaN unless there are two; the mean of F1 over all classes.
+    auc, window_auc : float
         Area under the ROC curve of the scores of two classes: of a positive and a negative example, drawn at random,
         how often the positive one has the larger score. Exact; NaN for other tasks, and before both classes came.
-    window_error, window_squared_error, window_loss, window_margin_errors : float
-    window_f1, window_macro_f1, window_auc : float
-        The same over the latest `window` examples.
     confusion, window_confusion : Confusion or None
         Which label was predicted for which; None where there are no labels.
-    window : int
-    terms : int
-        Terms in the model at the end; 0 for an estimator of another library.
-    step : float
-        The latest step size; NaN for an estimator of another library.
-    margin : float
-        The margin or width of the loss at the end, which some losses adapt; NaN for a loss without one.
+    terms, step, margin : int, float, float
+        At the end: terms in the model, its latest step size, and the margin or width of its loss, which some losses
+        adapt; 0 and NaN where there is none.
     seconds : float
         Time that the model took to predict and learn.
     history : structured array
@@ -202,7 +183,7 @@ class Report(_Result):
         if not math.isnan(self.step):
             end += f"; at the end {self.terms} terms, step {self.step:.4g}"
         if not math.isnan(self.margin):
-            end += f", {margin_word(self.task)} {self.margin:.4g}"
+            end += f", {display.margin_word(self.task)} {self.margin:.4g}"
         return "\n".join([shortened(self.name), aligned(rows), end])
 
     def to_frame(self) -> Any:
@@ -216,7 +197,7 @@ class Report(_Result):
 
         It is saved at `path`; into given `axes` of matplotlib the error is drawn alone.
         """
-        return plot_report(self, path, axes)
+        return display.plot_report(self, path, axes)
 
 
 @dataclass(eq=False)
@@ -271,7 +252,7 @@ class Comparison(_Result):
 
     def plot(self, path: Path | None = None, axes: Any = None, windowed: bool = False) -> Any:
         """Draw the sums of errors of all models over time, or with `windowed` the error over the latest examples."""
-        return plot_reports(list(self.reports.values()), path, axes, windowed)
+        return display.plot_reports(list(self.reports.values()), path, axes, windowed)
 
 
 @dataclass(eq=False)
@@ -362,7 +343,7 @@ class Tuning(_Result):
             replace(trial.report, name=", ".join(f"{name}={cell(value)}" for name, value in trial.params.items()))
             for trial in self.trials[:_MOST_LINES] if trial.report is not None
         ]
-        return plot_reports(reports, path, axes, windowed)
+        return display.plot_reports(reports, path, axes, windowed)
 
 
 def _ratings(report):

@@ -9,21 +9,14 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import as_completed
 from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels.evaluate.display import rank
-from onlinekernels.evaluate.learners import (
-    check_model,
-    kept,
-    learner_for,
-    n_rows,
-    opened,
-    pieces,
-    steps_of,
-)
-from onlinekernels.evaluate.measures import MEASURES, LabelCounts, RunningAUC, Totals
+from onlinekernels.evaluate.learners import check_model, kept, learner_for, n_rows, opened, pieces, steps_of
+from onlinekernels.evaluate.measures import MEASURES, LabelCounts, RunningAUC
 from onlinekernels.evaluate.reports import HISTORY, MOST_IS_BEST, Comparison, Confusion, Report, Trial, Tuning
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.nouns.docstrings import like
@@ -61,7 +54,7 @@ def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CH
         taken from y if it is given as a whole.
     delay : int, default=0
         For labels that come late: an example is learned when `delay` more have been predicted. It is judged then, too,
-        and the last ones when the stream has ended. Each prediction is one call, which takes its time.
+        and the last ones when the stream has ended. Each prediction is a call, and the model's own loss is not reported.
     novel : label, default=None
         For a detector: which label in y means novel. Then `f1`, `auc` and `confusion` judge it; it never learns from y.
     auc : bool, default=True
@@ -312,7 +305,7 @@ class _Run:
         self.name = name
         self.window = window
         self.seconds = 0.0
-        self.totals = Totals()
+        self.count, self.sums = 0, np.zeros(len(MEASURES))
         self.latest = np.zeros((0, len(MEASURES)))
         self.labels = LabelCounts(window)
         self.aucs = (RunningAUC(), RunningAUC(window)) if auc else ()
@@ -326,7 +319,7 @@ class _Run:
             self._add(*self.learner.judge(X, y))
         except Exception as error:
             if hasattr(error, "add_note"):  # Python 3.11
-                error.add_note(f"{self.name} had learned {self.totals.count} examples of the stream before this chunk.")
+                error.add_note(f"{self.name} had learned {self.count} examples of the stream before this chunk.")
             raise
 
     def finish(self):
@@ -337,7 +330,9 @@ class _Run:
 
     def _add(self, judged, seconds):
         self.seconds += seconds
-        self.totals.add(judged.measures)
+        self.count += len(judged.measures)
+        with np.errstate(over="ignore"):  # a sum of squares may be infinite
+            self.sums += judged.measures.sum(axis=0)
         self.latest = np.concatenate([self.latest, judged.measures])[-self.window :]
         if judged.truth is not None:
             self.labels.add(judged.truth, judged.guesses)
@@ -349,14 +344,13 @@ class _Run:
 
     def record(self):
         """Add a line to the history, if there is anything new."""
-        count = self.totals.count
-        if count == 0 or self.records and self.records[-1][0] == count:
+        if self.count == 0 or self.records and self.records[-1][0] == self.count:
             return
-        rates = [[*map(self.totals.mean, MEASURES)], self.latest.mean(axis=0).tolist()]
+        rates = [(self.sums / self.count).tolist(), self.latest.mean(axis=0).tolist()]
         aucs = [auc.value() for auc in self.aucs] or [math.nan, math.nan]
         for part, confusion, auc in zip(rates, self.confusions(), aucs, strict=True):
             part += [math.nan, math.nan, auc] if confusion is None else [confusion.f1, confusion.macro_f1, auc]
-        self.records.append((count, *rates[0], *rates[1], *self.learner.condition(), self.seconds))
+        self.records.append((self.count, *rates[0], *rates[1], *self.learner.condition(), self.seconds))
 
     def confusions(self):
         """Over all examples, and over the latest ones; None without labels."""
@@ -415,10 +409,10 @@ def _trials(model, settings, stream, options, executor, progress):
         if executor is None:
             trials = []
             for params in settings:
-                trials.append(_try(model, params, stream, options))
+                trials.append(_trial(params, partial(_run_of, model, params, stream, options)))
                 advance(1)
             return trials
-        futures = [executor.submit(_try, model, params, stream, options) for params in settings]
+        futures = [executor.submit(_run_of, model, params, stream, options) for params in settings]
         try:
             for _ in as_completed(futures):
                 advance(1)
@@ -426,28 +420,20 @@ def _trials(model, settings, stream, options, executor, progress):
             for future in futures:
                 future.cancel()
             raise
-        return [_result(future, params) for future, params in zip(futures, settings, strict=True)]
+        return [_trial(params, future.result) for future, params in zip(futures, settings, strict=True)]
 
 
-def _try(model, params, stream, options):
-    """One trial; it runs wherever the executor likes, so all it needs comes as arguments."""
+def _run_of(model, params, stream, options):
+    """The report of one setting; it runs wherever the executor likes, so all it needs comes as arguments."""
+    return progressive(fresh_copy(model).set_params(**copy.deepcopy(params)), stream, progress=False, **options)
+
+
+def _trial(params, run):
+    """What came of a setting: of its run, or of sending it to another process, where it may have died."""
     try:
-        model = fresh_copy(model).set_params(**copy.deepcopy(params))
-        report = progressive(model, stream, progress=False, **options)
+        return Trial(dict(params), report=run())
     except Exception as error:
-        return _failure(params, error)
-    return Trial(dict(params), report=report)
-
-
-def _result(future, params):
-    try:
-        return future.result()
-    except Exception as error:  # it could not be sent, or its process died
-        return _failure(params, error)
-
-
-def _failure(params, error):
-    return Trial(dict(params), error=f"{type(error).__name__}: {error}")
+        return Trial(dict(params), error=f"{type(error).__name__}: {error}")
 
 
 # ---- Progress ----
