@@ -1,11 +1,7 @@
 """Stacking and Hedge: combiners against their formulas, members that fail, guarantees; learners like all others."""
 import copy
-import os
 import pickle
-import signal
-import sys
 import threading
-import time
 import warnings
 
 import numpy as np
@@ -626,10 +622,8 @@ def test_fitted_members_and_the_protocols_of_others():
     assert np.array_equal(again.fit(X, NUMBERS).predict(X), Stacking(again.members, memory=0.99).fit(X, NUMBERS).predict(X))
 
 
-# ---- Interrupted, and threads -----------------------------------------------------------------------------------------
+# ---- Threads ----------------------------------------------------------------------------------------------------------
 
-
-#INTERRUPTS
 
 def test_threads():
     model = Stacking(number_members(), n_jobs=2).partial_fit(X[:30], NUMBERS[:30])

@@ -35,7 +35,8 @@ cdef class Backend:
     `diverges()`
         whether its answers have gone out of hand;
     `signal()`
-        what a signal has raised in the user's code, which then is no failure: the row may be tried again;
+        what a signal, or want of memory, has raised in the user's code, which then is no failure: the row may be tested and
+        trained again;
     `commit(n)`
         the first n rows count, at most those that were trained; after `open` alone, 0;
     `detach()`

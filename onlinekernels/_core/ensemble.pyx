@@ -18,6 +18,7 @@ from onlinekernels._core.points cimport Rows
 cdef enum:
     BLOCK = 128         # rows at most that all members learn before anything else happens
     SPACING = 512       # rows between two entries of the history, at first
+    TRIES = 9           # of a member to learn a row while signals come
     ENTRIES = 256       # of a history; then every second one goes, and entries are twice as far apart
 
 cdef double LARGEST = 1e120     # answer of a member: squares of larger ones would leave the combiner without numbers
@@ -194,25 +195,29 @@ cdef class Member:
             memset(scores, 0, outputs * sizeof(double))
 
     cdef bint tested(self, Py_ssize_t i, double* deviations) noexcept nogil:
+        cdef Py_ssize_t tries = 1
         while not self.backend.test(i, self.raw, deviations if self.has_deviations else NULL):
-            if not self.was_signal():
+            if not self.was_signal() or tries == TRIES:
                 return False
+            tries += 1
         return True
 
     cdef void train(self, Py_ssize_t i) noexcept nogil:
         """Learn row i, which was tested, unless it is disabled by now."""
+        cdef Py_ssize_t tries = 1
         if self.until <= i:
             return
         while not (self.frozen or self.backend.train(i)):
-            if not self.was_signal():
+            if not self.was_signal() or tries == TRIES or not self.backend.test(i, self.raw, NULL):     # its label joins anew
                 self.until = i                  # and what it has said of this row counts no more
                 return
+            tries += 1
         self.trained = i + 1
         if not self.frozen and self.backend.diverges():
             self.diverged, self.until = True, i + 1
 
     cdef bint was_signal(self) noexcept with gil:
-        """Whether a signal, and no error, came in a loss of the user's: the row is learned all the same, and it is raised later."""
+        """Whether a signal, or want of memory, came in a loss of the user's: the row is tried again, and it is raised later."""
         signal = self.backend.signal()
         if signal is not None and self.signal is None:
             self.signal = signal
@@ -285,6 +290,8 @@ cdef class Member:
             self.text = "its answers are too large, or not numbers"
         elif self.diverged:
             self.text = "learning diverges"
+        elif self.signal is not None:           # again and again
+            self.text = in_words(self.signal)
         else:
             self.text = in_words(self.backend.failure())
 
@@ -872,6 +879,7 @@ cdef class Ensemble(Backend):
             if member.signal is not None:
                 signal, member.signal = member.signal, None
                 raise signal
+            member.backend.settle()
         return 0
 
     def warn_of(self, Member member):

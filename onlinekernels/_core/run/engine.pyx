@@ -236,9 +236,9 @@ cdef class Engine(Backend):
         return self.hypothesis.watch.trouble == DIVERGED
 
     cdef object signal(self):
-        """A KeyboardInterrupt, say, that came in a loss of the user's."""
+        """A KeyboardInterrupt, say, or want of memory, that came in a loss of the user's."""
         cdef Example e = self.example
-        if e.failure != PYTHON or isinstance(e.error, Exception):
+        if e.failure != PYTHON or isinstance(e.error, Exception) and not isinstance(e.error, MemoryError):
             return None
         error, e.error, e.failure = e.error, None, NONE
         return error
