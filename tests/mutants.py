@@ -426,15 +426,18 @@ FAULTS = [
     ("targets.pyx", "selftuned", [
         ("if weight <= 0.0 or self.frozen:", "if weight <= 0.0:"),
     ]),
-    ("ensemble.py", "stacking frontdoor", [
-        ("scores[until:] = 0.0", "pass"),
-        ("awake > begin", "awake >= 0"),
-        ("uninterrupted(super()._piece, X, y, weights, outputs)", "super()._piece(X, y, weights, outputs)"),
-        ("max(self.nu, level * fall)", "level * fall"),
+    ("ensemble.pyx", "blocks stacking", [
+        ("self.until < n or n > 0 and self.diverged", "self.until < n"),
+        ("self.until > i", "True"),
+        ("member.until = 0", "pass"),
+        ("self.labels[code] >= known or self.codes[self.labels[code]] != code", "self.labels[code] >= known"),
+        ("tries == TRIES or not self.backend.test(i, self.raw, NULL)", "tries == TRIES"),
+        ("isinstance(error, MemoryError) or not isinstance(error, Exception)", "not isinstance(error, Exception)"),
+        ("member.backend.settle()", "pass"),
+        ("n = n // 2", "n = 1"),
     ]),
-    ("composition.py", "stacking selftuned", [
-        ("slice(member.rows - begin, None)", "slice(0, None)"),
-        ("uninterrupted(self._finish, rows, told, weights, begun, after)", "self._finish(rows, told, weights, begun, after)"),
+    ("engine.pyx", "blocks", [
+        ("isinstance(e.error, Exception) and not isinstance(e.error, MemoryError)", "isinstance(e.error, Exception)"),
     ]),
     ("detector.py", "frontdoor", [
         ("rows[:, places] = 0.0", "pass"),

@@ -319,7 +319,7 @@ class Stacking(_OfMembers):
     mean, which leak in the same way. Four settings, with this memory and longer ones (4 times; for classes also 20 times) and weak and strong
     priors, run side by side and are mixed by Bayes' rule. Novelty: logarithms of the ranks of the members' scores, averaged.
 
-    Members that fail, because they diverge or are refused a row, are put to sleep with a warning, and the ensemble goes on.
+    Members that fail, because they diverge, or a loss or kernel of yours refuses a row, are disabled with a warning, and the ensemble goes on.
     Results do not depend on how a stream is cut into calls.
 
     Parameters
@@ -464,7 +464,7 @@ class Hedge(_OfMembers):
 
     @learned
     def member_losses_(self, state: Any) -> Any:
-        """The sums of the members' losses, {name: loss}; a member asleep loses what the ensemble does."""
+        """The sums of the members' losses, {name: loss}; a member that is disabled loses what the ensemble does."""
         return dict(zip(_names(state.composition), state.composition.combiner.losses.sum(axis=0).tolist(), strict=True))
 
     @learned
