@@ -428,7 +428,7 @@ FAULTS = [
     ]),
     ("ensemble.pyx", "blocks stacking", [
         ("self.until < n or n > 0 and self.diverged", "self.until < n"),
-        ("self.until > i", "True"),
+        ("enabled[0] = self.until > i", "enabled[0] = True"),
         ("member.until = 0", "pass"),
         ("self.labels[code] >= known or self.codes[self.labels[code]] != code", "self.labels[code] >= known"),
         ("tries == TRIES or not self.backend.test(i, self.raw, NULL)", "tries == TRIES"),

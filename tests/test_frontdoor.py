@@ -187,17 +187,17 @@ def test_calibration():
         again.restore({**again.state(), "sums": np.repeat([[1.0], [2.0], [1.0]], 21, axis=1)})
 
 
-def test_views():
-    view, rows = NormalScores(2), np.column_stack([np.exp(3 * RNG.normal(size=900)), RNG.normal(size=900)])
+def test_normal_scores_and_relevance():
+    transform, rows = NormalScores(2), np.column_stack([np.exp(3 * RNG.normal(size=900)), RNG.normal(size=900)])
     found = np.zeros(rows.shape)
     for i in range(0, 900, 50):
-        state = view.state()
-        view.opened(rows[i : i + 50])
-        view.committed(0)
-        np.testing.assert_equal(view.state(), state)
-        found[i : i + 50] = view.advance(rows[i : i + 50])
+        state = transform.state()
+        transform.opened(rows[i : i + 50])
+        transform.committed(0)
+        np.testing.assert_equal(transform.state(), state)
+        found[i : i + 50] = transform.advance(rows[i : i + 50])
     assert np.abs(found).max() < 4 and abs(found[200:].std() - 1) < 0.15
-    assert np.all(np.diff(view.transform(rows[np.argsort(rows[:, 0])])[:, 0]) >= 0)
+    assert np.all(np.diff(transform.transform(rows[np.argsort(rows[:, 0])])[:, 0]) >= 0)
     special = pytest.importorskip("scipy.special")
     levels = np.linspace(1e-6, 1 - 1e-6, 5001)
     assert np.abs(normal_scores(levels) - special.ndtri(levels)).max() < 1e-7
