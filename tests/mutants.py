@@ -419,8 +419,8 @@ FAULTS = [
         ("error = (scores[j] - target) / (self.unit[j] if self.targets else 1.0)", "error = scores[j] - target"),
     ]),
     ("algorithms/selftuned.py", "selftuned", [
-        ("(None, None) if alarm or old.metric is None", "(None, None) if old.metric is None"),
-        ("is_full and not member.disabled and", "False and"),
+        ("(None, None) if alarm or old.metric is None else (old.axes, old.settings)", "(None, None) if old.metric is None else (old.axes, old.settings)"),
+        ("is_full and not member.disabled and old.evidence(X[there], y[there], *sample[2:], sample[1]) < value + WORTH", "False"),
         ("max(noise, least)", "noise"),
     ]),
     ("targets.pyx", "selftuned", [
