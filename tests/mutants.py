@@ -414,7 +414,7 @@ FAULTS = [
         ("self.first_loss = self.t", "pass"),
         ("self.weigh(self.enabled, self.shares)", "pass"),
         ("self.replay(member, refresh.t, self.t)", "pass"),
-        ("refresh.begin_again()", "pass"),
+        ("        except BaseException:\n            refresh.begin_again()", "        except BaseException:\n            pass"),
         ("refresh.first if refresh.alarm else self.began", "self.began"),
         ("error = (scores[j] - target) / (self.unit[j] if self.targets else 1.0)", "error = scores[j] - target"),
     ]),
