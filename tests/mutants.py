@@ -420,7 +420,7 @@ FAULTS = [
     ]),
     ("algorithms/selftuned.py", "selftuned", [
         ("(None, None) if alarm or old.metric is None", "(None, None) if old.metric is None"),
-        ("is_full and not member.disabled and", "False and"),
+        ("is_full and not member.disabled", "False"),
         ("max(noise, least)", "noise"),
     ]),
     ("targets.pyx", "selftuned", [
