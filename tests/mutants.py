@@ -419,7 +419,7 @@ FAULTS = [
         ("error = (scores[j] - target) / (self.unit[j] if self.targets else 1.0)", "error = scores[j] - target"),
     ]),
     ("algorithms/selftuned.py", "selftuned", [
-        ("(None, None) if alarm or old.metric is None", "(None, None) if old.metric is None"),
+        ("alarm or old.metric is None", "old.metric is None"),
         ("is_full and not member.disabled", "False"),
         ("max(noise, least)", "noise"),
     ]),

@@ -775,7 +775,7 @@ def test_command_line(tmp_path, capsys):
     assert main(["learn", str(table), "--target", "y", "--algorithm", "selftuned", "--set", "budget=30", "--save", model]) == 0
     assert main(["show", model]) == 0
     assert "SelfTuned" in capsys.readouterr().out
-    assert main(["predict", model, str(table), "--target", "y", "--std", "--interval", "0.9"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "prediction,std,lower,upper"
+    assert main(["predict", model, str(table), "--target", "y", "--interval", "0.9"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "prediction,lower,upper"
     alone = SelfTuned(budget=30).partial_fit(X, NUMBERS)
     assert np.allclose(load(model).predict(X), alone.predict(X), atol=1e-8)
