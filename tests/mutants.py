@@ -410,11 +410,11 @@ FAULTS = [
     ]),
     ("selftuned.pyx", "selftuned", [
         ("tuned > AHEAD * plain", "True"),
-        ("if k < m - 1:", "if k > 0:"),
+        ("k < m - 1", "k > 0"),
         ("self.first_loss = self.t", "pass"),
         ("self.weigh(self.enabled, self.shares)", "pass"),
         ("self.replay(member, refresh.t, self.t)", "pass"),
-        ("refresh.begin_again()", "pass"),
+        ("self.steps, self.done, self.members = None, 0.0, None", "self.steps = None"),
         ("refresh.first if refresh.alarm else self.began", "self.began"),
         ("error = (scores[j] - target) / (self.unit[j] if self.targets else 1.0)", "error = scores[j] - target"),
     ]),
@@ -424,7 +424,7 @@ FAULTS = [
         ("max(noise, least)", "noise"),
     ]),
     ("targets.pyx", "selftuned", [
-        ("if weight <= 0.0 or self.frozen:", "if weight <= 0.0:"),
+        ("weight <= 0.0 or self.frozen", "weight <= 0.0"),
     ]),
     ("ensemble.pyx", "blocks stacking", [
         ("self.until < n or n > 0 and self.diverged", "self.until < n"),

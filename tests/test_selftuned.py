@@ -305,9 +305,11 @@ def test_damaged_states_are_refused():
     model = SelfTuned(window=120, budget=20).partial_fit(X[:198], SEVERAL[:198])  # while a refresh is under way
     state = model._state.to_dict()
     model._restored(state)
-    damages = {"t": -1, "clock/due": 1.5, "clock/oldest": 199, "pending/t": 199, "pending/until": 99, "members/own/status": 3, "kept/X": np.zeros((3, 9)), "kept/y": np.full((120, 2), np.nan), "losses": -np.ones((4, 2)),
+    damages = {"t": -1, "clock/due": 1.5, "clock/oldest": 199, "pending/t": 199, "pending/until": 99,
+               "members/own/status": 3, "kept/X": np.zeros((3, 9)), "kept/y": np.full((120, 2), np.nan), "losses": -np.ones((4, 2)),
                "combiner/products": np.zeros((2, 9, 9)), "members/own/metric/unit": np.zeros(2),
-               "members/own/metric/axes": np.eye(3), "innovations": np.zeros((999, 2)), "history/times": np.zeros(1, dtype=int), "history/seen": np.zeros((1, 2, 7))}
+               "members/own/metric/axes": np.eye(3), "innovations": np.zeros((999, 2)), "history/times": np.zeros(1, dtype=int),
+               "history/seen": np.zeros((1, 2, 7))}
     for name, value in damages.items():
         assert name in state["learned"]
         with pytest.raises((ValueError, KeyError)):
@@ -409,11 +411,11 @@ def test_plots():
 
 
 def test_a_refresh_comes_in_steps():
-    """Its work is spread over the rows before it is due, also those of copies; at its row new members take over, and nothing depends
-    on who has done what."""
+    """Its work is spread over the rows before it is due, also those of copies; then new members take over."""
     rng = np.random.default_rng(10)
     rows = rng.normal(size=(600, 3))
-    for loss, y in ((None, np.sin(2 * rows[:, 0]) + 0.1 * rng.normal(size=600)), ("multiclass_squared", np.sign(rows[:, 0] + rows[:, 1]))):
+    numbers, labels = np.sin(2 * rows[:, 0]) + 0.1 * rng.normal(size=600), np.sign(rows[:, 0] + rows[:, 1])
+    for loss, y in ((None, numbers), ("multiclass_squared", labels)):
         settings = {"budget": 20, "window": 500}
         model, expected, under_way, steps = SelfTuned(loss, **settings), [], [], []
         for t in range(600):
@@ -451,8 +453,9 @@ def test_steps_are_all_or_nothing(monkeypatch):
     y = np.sin(2 * rows[:, 0]) + 0.1 * rng.normal(size=500)
     expected = SelfTuned(budget=20).progressive(rows, y)
     before = SelfTuned(budget=20).partial_fit(rows[:350], y[:350])
-    for owner, name, place in ((selftuned, "Features", 1), (metrics, "descend", 1), (metrics, "descend", 2), (selftuned, "KRLS", 2),
-                               (Evidence, "__call__", 9), (selftuned.Tuned, "summary", 1), (selftuned.Tuned, "summary", 2)):
+    for owner, name, place in ((selftuned, "Features", 1), (metrics, "descend", 1), (metrics, "descend", 2),
+                               (selftuned, "KRLS", 2), (Evidence, "__call__", 9), (selftuned.Tuned, "summary", 1),
+                               (selftuned.Tuned, "summary", 2)):
         for size in (1, 150):
             model = copy.deepcopy(before)
             with monkeypatch.context() as patch:
@@ -772,7 +775,7 @@ def test_command_line(tmp_path, capsys):
     assert main(["learn", str(table), "--target", "y", "--algorithm", "selftuned", "--set", "budget=30", "--save", model]) == 0
     assert main(["show", model]) == 0
     assert "SelfTuned" in capsys.readouterr().out
-    assert main(["predict", model, str(table), "--target", "y", "--std", "--interval", "0.9"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "prediction,std,lower,upper"
+    assert main(["predict", model, str(table), "--target", "y", "--interval", "0.9"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "prediction,lower,upper"
     alone = SelfTuned(budget=30).partial_fit(X, NUMBERS)
     assert np.allclose(load(model).predict(X), alone.predict(X), atol=1e-8)

@@ -4,7 +4,6 @@ A refresh learns kernels from rows that are kept, and lets new posteriors replay
 steps: some with every row that is learned, so that no row waits long.  At a row that is known beforehand all of it is done,
 and the new posteriors take over.  So nothing depends on when the work was done, and whoever is interrupted does it again.
 """
-cimport cython
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport fmax, fmin
@@ -58,8 +57,8 @@ cdef class Metric(Transform):
         Transform.__init__(self, d)
         self.levels, self.map = features.knots.shape[1], map
         turned = np.zeros((0, 0)) if map is None else np.asarray(map, dtype=float).T
-        parts = (features.mean, features.slope, features.last, features.knots, features.scores, features.rises, turned, np.zeros(d))
-        room = np.concatenate([np.ravel(part) for part in parts])
+        parts = features.mean, features.slope, features.last, features.knots, features.scores, features.rises
+        room = np.concatenate([np.ravel(part) for part in (*parts, turned, np.zeros(d))])
         self.memory_of_map, self.mean = room, <double*> array_data(room)
         self.slope = self.mean + d
         self.last = self.slope + d
@@ -165,8 +164,9 @@ cdef class SelfTuning(Ensemble):
         cdef Py_ssize_t m = len(kinds) + 1, width = n_features + max(1, targets) + 1
         # Within a factor of 3, all is much the same on the streams that were tried.
         memory, prior = (0.9995, 6.0) if targets else (0.998, 100.0)
-        Ensemble.__init__(self, maker.first_members(), LeastSquares(m, targets, memory, prior), "numbers" if targets else "classes",
-                          targets, n_features, intervals=IntervalTracker(targets) if targets else None)
+        combiner, intervals = LeastSquares(m, targets, memory, prior), IntervalTracker(targets) if targets else None
+        Ensemble.__init__(self, maker.first_members(), combiner, "numbers" if targets else "classes", targets, n_features,
+                          intervals=intervals)
         self.maker, self.kinds, self.window = maker, kinds, window
         self.sampled = min(max(window // 5, SAMPLED[0]), SAMPLED[1])
         self.checked, self.refreshes = -1, []
@@ -188,7 +188,8 @@ cdef class SelfTuning(Ensemble):
             return rows
         return max(1, min(rows, (self.begin if self.pending is None else self.pending.until) - self.t))
 
-    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t labels) except -1:
         self.first = first
         return Ensemble.open(self, first, n, y, weights, labels)
 
@@ -263,7 +264,8 @@ cdef class SelfTuning(Ensemble):
     # ---- Between two blocks -------------------------------------------------------------------
 
     cdef int prepare(self) except -1:
-        """Begin a refresh if one is due, go on with it, and let new members take over. All or nothing, as often as you like."""
+        """Begin a refresh, go on with it, and let new members take over. All or nothing, as often as you like."""
+        cdef bint is_due
         if self.frozen:
             self.pending = None
             return 0
@@ -274,8 +276,9 @@ cdef class SelfTuning(Ensemble):
         if self.pending is None and self.t >= self.begin:
             self.pending = self.new_refresh(self.first_kept, False)
         if self.pending is not None:
-            self.go_on(self.pending, np.inf if self.t >= self.pending.until else self.pending.pace * (self.t + 1 - self.pending.t))
-            if self.t >= self.pending.until:
+            is_due = self.t >= self.pending.until
+            self.go_on(self.pending, np.inf if is_due else self.pending.pace * (self.t + 1 - self.pending.t))
+            if is_due:
                 self.take_over(self.pending)
         return 0
 
@@ -311,7 +314,7 @@ cdef class SelfTuning(Ensemble):
     # ---- A refresh ----------------------------------------------------------------------------
 
     def new_refresh(self, first, alarm):
-        """A refresh that begins now, from the rows that are kept from `first` on; it takes over when it is due, or soon after an alarm."""
+        """A refresh that begins now, from the rows from `first` on; it takes over when that is due, or soon after an alarm."""
         n = self.t - first
         until = self.t + self.span(n)
         return Refresh(self.t, first, alarm, until if alarm else max(until, self.due), self.work_of(n))
@@ -349,9 +352,9 @@ cdef class SelfTuning(Ensemble):
             raise
 
     def steps_of(self, refresh):
-        """The work of a refresh, step by step: first kernels, then their rows. It gives how much each was, and at last the members.
+        """The work of a refresh, step by step: first kernels, then their rows.
 
-        A member whose kernel is no better than it was is None. The plain one is made anew if it is disabled.
+        It gives how much work each step was, and returns the members. A member whose kernel is no better than it was is None. The plain one is made anew if it is disabled.
         """
         rows = self.rows_kept(refresh.first, refresh.t)
         olds = self.named()
@@ -503,7 +506,8 @@ cdef class SelfTuning(Ensemble):
         if len(losses) != len(rows) or not (losses >= 0.0).all():
             raise ValueError("the losses make no sense")
         self.loss_array[rows % LOSSES] = losses
-        self.members = [self.maker.restored(member.name, state["members"][member.name], self.joined) for member in self.members]
+        saved = state["members"]
+        self.members = [self.maker.restored(name, saved[name], self.joined) for name in self.named()]
         for member in self.members:
             member.t = self.t
             if member.transform is not None:

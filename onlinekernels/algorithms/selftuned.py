@@ -31,7 +31,8 @@ KINDS = {"own": ("own",), "gradient": ("gradient",), "auto": ("own", "gradient")
 PLAIN = "plain"  # the member whose kernel is not learned
 FEWEST = 24  # points of it
 
-LEAST_NOISE = {"numbers": 0.1, "classes": 0.03}  # evidence does not know the budget: few points must not trust rows too much
+# Evidence does not know the budget: few points must not trust rows too much.
+LEAST_NOISE = {"numbers": 0.1, "classes": 0.03}
 MIXTURE = ((0.2, 0.5), (0.5, 1.0), (0.5, 2.5))  # shares and widths of the kernel: the metric is never exactly right
 WORTH = 10.0  # nats of evidence by which another kernel must be better, once replaying it forgets what is kept no more
 
@@ -127,7 +128,7 @@ class Tuned(Posterior):
         return Settings(self.n_features).values(self.settings)
 
     def evidence(self, X, y, times, weights, coded):
-        """Minus the log evidence of rows of the past under the current kernel, in units of y; infinite before there is one."""
+        """Minus the log evidence of rows under the current kernel, in units of y; infinite before there is one."""
         if self.metric is None:
             return math.inf
         Y = (y - self.centre) / self.unit if self.targets else coded
@@ -195,7 +196,7 @@ class Maker:
         return Tuned(self.budget, self.n_features, self.targets, metric)
 
     def _plain(self):
-        """The posterior whose kernel is not learned: city-block distances and a line, behind a scaler that forgets as it does."""
+        """Its kernel is not learned: city-block distances and a line, behind a scaler that forgets as it does."""
         each, few = 1.0 / self.n_features, max(FEWEST, self.budget // 4)
         loss, noise = ("squared", 0.1) if self.targets else ("multiclass_squared", 0.3)
         krls = KRLS(loss, Laplacian(each) + each * Linear() + 1.0, noise=noise, memory=0.99, budget=few, tolerance=2e-2,
@@ -205,8 +206,8 @@ class Maker:
     def renewed(self, olds, rows, sampled, is_full, alarm):
         """Members for rows (X, y, weights), step by step: None after each step, and (kind, member) when there is one.
 
-        The member is None if its kernel is no better than that of the old one, where the rows are all that is kept (`is_full`):
-        the old one remembers more. After an alarm nothing is gone on from. Disabled members are made anew, the plain one too.
+        The member is None if its kernel is no better than that of the old one, and that remembers more than these rows
+        (`is_full`). After an alarm nothing is gone on from. Disabled members are made anew, the plain one too.
         """
         X, y, weights = rows
         features = Features(X)
@@ -221,7 +222,8 @@ class Maker:
             start = (None, None) if alarm or old.metric is None else (old.axes, old.settings)
             axes, settings, value = yield from learned_metric(sample, kind == "gradient", *start)
             value += len(there) * float(np.log(unit).sum())
-            if is_full and not member.disabled and old.evidence(X[there], y[there], *sample[2:], sample[1]) < value + WORTH:
+            stays = is_full and not member.disabled
+            if stays and old.evidence(X[there], y[there], *sample[2:], sample[1]) < value + WORTH:
                 yield kind, None
             else:
                 yield kind, self._tuned((features, axes, settings, centre, unit)).member(kind)
@@ -267,8 +269,10 @@ class Maker:
         times, alarms, seen = (np.asarray(state[name]) for name in ("times", "alarms", "seen"))
         if not len(times) == len(alarms) == len(seen) or seen.shape[1:] != (len(self.kinds), self.n_features + 3):
             raise ValueError("the history does not fit the features")
-        if (np.diff(times, prepend=1) < 0).any() or not np.isfinite(seen).all() or (seen < 0.0).any() or (seen[..., -3:-1] == 0.0).any():
-            raise ValueError("the history has times that are not in order, or numbers that make no sense")
+        if (np.diff(times, prepend=1) < 0).any():
+            raise ValueError("the history has times that are not in order")
+        if not np.isfinite(seen).all() or (seen < 0.0).any() or (seen[..., -3:-1] == 0.0).any():
+            raise ValueError("the history has numbers that make no sense")
         return [
             (int(t), bool(alarm), tuple((row[:-3].copy(), *map(float, row[-3:])) for row in kinds))
             for t, alarm, kinds in zip(times, alarms, seen, strict=True)
