@@ -16,32 +16,29 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from onlinekernels import algorithms as _algorithms
-from onlinekernels.model.trouble import LearningWarning
-from onlinekernels.nouns import budgets as _budgets
-from onlinekernels.nouns import kernels as _kernels
-from onlinekernels.nouns import losses as _losses
-from onlinekernels.nouns.additive import Additive, AdditiveExponential, AdditiveMatern, AdditiveSpline
-from onlinekernels.nouns.budgets import *  # noqa: F403
-from onlinekernels.nouns.encoding import RunningEncoder
-from onlinekernels.nouns.kernels import *  # noqa: F403
-from onlinekernels.nouns.losses import *  # noqa: F403
-from onlinekernels.nouns.maps import Nystroem, RandomFourier
-from onlinekernels.nouns.scaling import RunningScaler
-from onlinekernels.nouns.steps import Decaying, Fixed, InverseSqrt, MetaDescent
-from onlinekernels.nouns.structures import LabelGraph, Labels, Taxonomy
+from onlinekernels.base.trouble import LearningWarning
+from onlinekernels import budgets as _budgets
+from onlinekernels import kernels as _kernels
+from onlinekernels import losses as _losses
+from onlinekernels.budgets import *  # noqa: F403
+from onlinekernels.kernels import *  # noqa: F403
+from onlinekernels.losses import *  # noqa: F403
+from onlinekernels.preprocessing import RunningEncoder, RunningScaler
+from onlinekernels.steps import Decaying, Fixed, InverseSqrt, MetaDescent
+from onlinekernels.labels import LabelGraph, Labels, Taxonomy
 
 if TYPE_CHECKING:
     from onlinekernels.algorithms import *  # noqa: F403
     from onlinekernels.bank import Bank
     from onlinekernels.decomposition import KernelHebbian
-    from onlinekernels.files.modelfile import load
-    from onlinekernels.nouns.kernels import Constant, Kernel, Normalized, Precomputed  # noqa: F401
-    from onlinekernels.nouns.kernels.elementary import *  # noqa: F403
-    from onlinekernels.nouns.losses import Loss  # noqa: F401
-    from onlinekernels.nouns.losses.binary import *  # noqa: F403
-    from onlinekernels.nouns.losses.multiclass import *  # noqa: F403
-    from onlinekernels.nouns.losses.novelty import *  # noqa: F403
-    from onlinekernels.nouns.losses.regression import *  # noqa: F403
+    from onlinekernels.base.files.modelfile import load
+    from onlinekernels.kernels import Constant, Kernel, Normalized, Precomputed  # noqa: F401
+    from onlinekernels.kernels.elementary import *  # noqa: F403
+    from onlinekernels.losses import Loss  # noqa: F401
+    from onlinekernels.losses.binary import *  # noqa: F403
+    from onlinekernels.losses.multiclass import *  # noqa: F403
+    from onlinekernels.losses.novelty import *  # noqa: F403
+    from onlinekernels.losses.regression import *  # noqa: F403
     from onlinekernels.parallel import combine
 
 __version__ = "1.0.0"
@@ -51,13 +48,7 @@ __all__ = [
     *_budgets.__all__[1:],  # without their base
     "Bank",
     "KernelHebbian",
-    "Additive",
-    "AdditiveExponential",
-    "AdditiveMatern",
-    "AdditiveSpline",
-    *_kernels.__all__,
-    "Nystroem",
-    "RandomFourier",
+    *(name for name in _kernels.__all__ if name != "plot_components"),
     "LabelGraph",
     "Labels",
     "Taxonomy",
@@ -74,13 +65,13 @@ __all__ = [
 ]
 
 # Modules and names that are imported when they are first named
-MODULES = ("bank", "bounds", "decomposition", "evaluate", "files", "parallel", "selftuning", "streams")
+MODULES = ("bank", "bounds", "decomposition", "evaluate", "parallel", "preprocessing", "river", "streams")
 LATER = {
     **dict.fromkeys(_algorithms.__all__, "algorithms"),
     "Bank": "bank",
     "KernelHebbian": "decomposition",
     "combine": "parallel",
-    "load": "files.modelfile",
+    "load": "base.files.modelfile",
 }
 
 

@@ -11,14 +11,14 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from onlinekernels.bank import Bank
-from onlinekernels.model.learner import OnlineLearner
-from onlinekernels.nouns.budgets import Budget
-from onlinekernels.nouns.encoding import RunningEncoder
-from onlinekernels.nouns.kernels import Kernel
-from onlinekernels.nouns.losses import Loss
-from onlinekernels.nouns.scaling import RunningScaler
-from onlinekernels.nouns.steps import Step
-from onlinekernels.nouns.structures import LabelStructure
+from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.budgets import Budget
+from onlinekernels.preprocessing.encoding import RunningEncoder
+from onlinekernels.kernels import Kernel
+from onlinekernels.losses import Loss
+from onlinekernels.preprocessing.scaling import RunningScaler
+from onlinekernels.steps import Step
+from onlinekernels.labels import LabelStructure
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # type checkers bring it; of Python itself from 3.11 on

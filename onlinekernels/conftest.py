@@ -1,7 +1,7 @@
 """For pytest: a doctest that fails names its line in the file, where shared descriptions take no lines."""
 from importlib.util import find_spec
 
-from onlinekernels.nouns.docstrings import LINES_ADDED
+from onlinekernels.base.docstrings import LINES_ADDED
 
 collect_ignore = [] if find_spec("river") else ["river.py"]  # its examples need the library
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels import validation
+from onlinekernels.base import validation
 from onlinekernels._core import hebbian
 from onlinekernels._core.errors import row_error
 from onlinekernels._core.linalg import Factor
 from onlinekernels._core.formulas.vectorized import all_finite
-from onlinekernels.nouns.kernels import Gaussian, as_kernel
-from onlinekernels.nouns.steps import MetaDescent, as_step
-from onlinekernels.nouns.transforming import RunningTransformer
+from onlinekernels.kernels import Gaussian, as_kernel
+from onlinekernels.steps import MetaDescent, as_step
+from onlinekernels.preprocessing.transforming import RunningTransformer
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, Examples, Kernel, Self, Sequence, Step

@@ -22,11 +22,11 @@ except ImportError as error:
     raise ImportError("onlinekernels.river needs river: pip install river pandas") from error
 
 from onlinekernels.algorithms import NORMA
-from onlinekernels.model.learner import OnlineLearner
-from onlinekernels.nouns import docstrings
-from onlinekernels.nouns.kernels import as_kernel
-from onlinekernels.nouns.labelvalues import as_list, label_array, plain
-from onlinekernels.validation import bad_parameter, check_class_weight
+from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base import docstrings
+from onlinekernels.kernels import as_kernel
+from onlinekernels.base.labelvalues import as_list, label_array, plain
+from onlinekernels.base.validation import bad_parameter, check_class_weight
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Examples

@@ -24,7 +24,7 @@ import numpy as np
 from golden_cases import DIMENSIONS, FEATURES, LABELS, LARGE, Stream, has_loss, model_of
 
 import onlinekernels as ok
-from onlinekernels.nouns.losses import LOSSES
+from onlinekernels.losses import LOSSES
 
 PATH = pathlib.Path(__file__).with_name("golden.npz")
 BLOCKS = 4  # of the stream, so that a difference says where it begins

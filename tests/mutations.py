@@ -24,7 +24,7 @@ import warnings
 import numpy as np
 
 import onlinekernels as ok
-from onlinekernels.files import modelfile
+from onlinekernels.base.files import modelfile
 
 ROWS = 24
 X = np.random.default_rng(5).normal(size=(ROWS, 3))

@@ -20,7 +20,7 @@ from onlinekernels._core.combiners import (
     interval_ends,
     interval_factors,
 )
-from onlinekernels.algorithms.ensembles import class_settings, number_settings
+from onlinekernels.ensemble.stacking import class_settings, number_settings
 
 N, M = 300, 4
 RNG = np.random.default_rng(0)

@@ -8,8 +8,8 @@ from small_models import scores as scores_of
 
 import onlinekernels as ok
 from onlinekernels.evaluate import fresh_copy
-from onlinekernels.model.defaults import width
-from onlinekernels.model.plan import Plan
+from onlinekernels.base.defaults import width
+from onlinekernels.base.plan import Plan
 from cases import each
 from test_real_data import load
 

@@ -13,12 +13,12 @@ from cases import each
 
 import onlinekernels as ok
 from onlinekernels import algorithms, bounds
-from onlinekernels.nouns import docstrings
-from onlinekernels.nouns import kernels
-from onlinekernels.nouns.budgets import Budget
-from onlinekernels.nouns.params import Parameterized
-from onlinekernels.nouns.steps import Step
-from onlinekernels.nouns.structures import LabelStructure
+from onlinekernels.base import docstrings
+from onlinekernels import kernels
+from onlinekernels.budgets import Budget
+from onlinekernels.base.params import Parameterized
+from onlinekernels.steps import Step
+from onlinekernels.labels import LabelStructure
 
 # ---- The classes, and how the first fit of each looks ----------------------------------------------------------
 

@@ -14,7 +14,7 @@ from ordinary_table import area, linear_scores, ordinary_table
 
 import onlinekernels as ok
 from onlinekernels import RunningEncoder
-from onlinekernels.nouns.values import kind_of
+from onlinekernels.preprocessing.values import kind_of
 
 pd = pytest.importorskip("pandas")
 

@@ -8,7 +8,7 @@ from cases import each
 from small_models import overlap, shown
 
 import onlinekernels as ok
-from onlinekernels.nouns.losses import as_loss
+from onlinekernels.losses import as_loss
 
 NAN, INF = float("nan"), float("inf")
 RNG = np.random.default_rng(11)

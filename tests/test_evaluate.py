@@ -11,7 +11,7 @@ from cases import each
 
 import onlinekernels as ok
 from onlinekernels import evaluate
-from onlinekernels.nouns.losses import LOSSES, Loss
+from onlinekernels.losses import LOSSES, Loss
 from onlinekernels.streams import drifting_gaussians
 
 KERNEL = ok.Gaussian(1.0)

@@ -8,7 +8,7 @@ from cases import covering, each
 
 import onlinekernels as ok
 from onlinekernels import evaluate
-from onlinekernels.nouns.losses import LOSSES
+from onlinekernels.losses import LOSSES
 
 KERNEL, TREE = test_evaluate.KERNEL, test_evaluate.TREE
 

@@ -22,7 +22,7 @@ from onlinekernels import (
 )
 from onlinekernels._core.combiners import Calibration, IntervalTracker, interval_ends
 from onlinekernels._core.transforms import NormalScores, Relevance, normal_scores
-from onlinekernels.algorithms.frontmembers import class_members, number_members
+from onlinekernels.ensemble.members import class_members, number_members
 
 DATA = pathlib.Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 DATA = DATA if DATA.is_dir() else pathlib.Path(__file__).resolve().parent.parent.parent.parent / "shared" / "data"

@@ -6,7 +6,7 @@ import onlinekernels as ok
 from cases import each
 import reference
 from onlinekernels._core.formulas import vectorized
-from onlinekernels.nouns.kernels import Custom
+from onlinekernels.kernels import Custom
 from test_oracle import GRAM, KERNELS, describe, shared_sign
 
 RNG = np.random.default_rng(0)

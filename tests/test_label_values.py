@@ -9,8 +9,8 @@ import pytest
 from cases import each
 
 import onlinekernels as ok
-from onlinekernels.model.labels import ManyLabels
-from onlinekernels.nouns.labelvalues import as_list, label_key
+from onlinekernels.base.labelsets import ManyLabels
+from onlinekernels.base.labelvalues import as_list, label_key
 
 X = np.arange(8.0)[:, None]
 DAY, NOON = datetime.date(2020, 1, 2), datetime.datetime(2020, 1, 2, 12)

@@ -7,7 +7,7 @@ import pytest
 from cases import each
 
 import onlinekernels as ok
-from onlinekernels.model.labels import ManyLabels
+from onlinekernels.base.labelsets import ManyLabels
 
 X = np.random.default_rng(0).normal(size=(12, 2))
 Y = np.array(list("abcabcabcabc"))

@@ -161,8 +161,8 @@ def test_score_vectors_of_any_shape(loss):
 
 def test_what_the_engine_reads_of_a_loss_is_there():
     """The engine takes four numbers and does not look how many there are."""
-    from onlinekernels.nouns.losses import LOSSES as NAMED
-    from onlinekernels.nouns.losses import Mistake
+    from onlinekernels.losses import LOSSES as NAMED
+    from onlinekernels.losses import Mistake
 
     for loss in (*(make() for make in NAMED.values()), Mistake()):
         assert len(loss.core()) == 4, loss

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cases import each
 
 import onlinekernels as ok
-from onlinekernels.nouns.maps import feature_map
+from onlinekernels.kernels.maps import feature_map
 
 scipy_sparse = pytest.importorskip("scipy.sparse")
 

@@ -22,8 +22,8 @@ from cases import covering, each
 from small_models import same_state, scores
 
 import onlinekernels as ok
-from onlinekernels.files import archive, modelfile
-from onlinekernels.model.state import State
+from onlinekernels.base.files import archive, modelfile
+from onlinekernels.base.state import State
 
 RNG = np.random.default_rng(8)
 N = 60
@@ -286,7 +286,7 @@ class TestAtomicWriting:
 
     def test_two_threads_may_write_one_file(self, tmp_path):
         """The last to be ready wins, and each file was whole."""
-        from onlinekernels.files import atomic
+        from onlinekernels.base.files import atomic
 
         def slowly(file):
             file.write(b"slow ")

@@ -13,7 +13,7 @@ import pytest
 from cases import each
 
 import onlinekernels as ok
-from onlinekernels.files import modelfile
+from onlinekernels.base.files import modelfile
 
 MINUTES = os.environ.get("ONLINEKERNELS_MUTATIONS", "0")
 CODE = "import sys; sys.path.append({!r}); import mutations; sys.exit(mutations.main({}, {}, {!r}, {}))"

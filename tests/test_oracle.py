@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import onlinekernels as ok
-from onlinekernels.nouns.params import Parameterized
+from onlinekernels.base.params import Parameterized
 from cases import covering, each
 from reference import ReferenceNORMA, ReferencePerceptron, explicit_weights_norma_hinge
 

@@ -5,7 +5,7 @@ import numpy as np
 from cases import each
 
 import onlinekernels as ok
-from onlinekernels.nouns.losses import LOSSES
+from onlinekernels.losses import LOSSES
 
 TREE = ok.Taxonomy({"a": "top", "b": "top", "c": "side", "d": "side", "top": "root", "side": "root"})
 

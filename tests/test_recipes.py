@@ -44,7 +44,7 @@ def test_a_loss_takes_two_files(tmp_path):
             "    if (code == OK_LOGISTIC) return ok_expit(z) * ok_expit(-z);":
                 "    if (code == OK_LOG_COSH) return 1.0 - tanh(z - y) * tanh(z - y);\n",
         },
-        "nouns/losses/regression.py": {
+        "losses/regression.py": {
             '    "Squared",\n': '    "LogCosh",\n',
             "class Squared(Loss):\n": textwrap.dedent('''
                 class LogCosh(Loss):
@@ -92,7 +92,7 @@ def test_a_kernel_takes_three_files(tmp_path):
                 "            elif op.code == RATIONAL:\n                for j in range(n):\n"
                 "                    out[j] = 1.0 / (1.0 + op.a * l1[j])\n",
         },
-        "nouns/kernels/elementary.py": {
+        "kernels/elementary.py": {
             '    "Gaussian",\n': '    "Rational",\n',
             "class Gaussian(Kernel):\n": textwrap.dedent('''
                 class Rational(Kernel):
@@ -157,7 +157,7 @@ def test_a_budget_takes_two_files(tmp_path):
                     cdef double size = terms.size_of(a), other = terms.size_of(b)
                     return size > other or size == other and terms.dictionary.born(a) < terms.dictionary.born(b)
             ''',
-        "nouns/budgets.py": {
+        "budgets.py": {
             "from onlinekernels._core.budgets import": "from onlinekernels._core.largest import LargestBudget\n",
             ' "Unlimited", "Recent",': ' "Largest",',
             "class Recent(Budget):\n": textwrap.dedent('''
@@ -243,10 +243,10 @@ def test_a_rule_takes_two_files_and_a_line(tmp_path):
         "algorithms/signs.py": '''
             """Steps of one size, whatever the loss."""
             from onlinekernels._core import signs as core
-            from onlinekernels.model.learner import OnlineLearner
-            from onlinekernels.model.plan import Plan
-            from onlinekernels.model.rules import Rule, check_step
-            from onlinekernels.nouns.steps import as_step
+            from onlinekernels.base.learner import OnlineLearner
+            from onlinekernels.base.plan import Plan
+            from onlinekernels.base.rules import Rule, check_step
+            from onlinekernels.steps import as_step
 
             __all__ = ["SignDescent", "Signs"]
 

@@ -18,7 +18,7 @@ from onlinekernels._core.targets import TargetScaler
 from onlinekernels.algorithms import evidence as metrics
 from onlinekernels.algorithms import selftuned
 from onlinekernels.algorithms.evidence import Evidence, Features, finished, gradient_axes, learned_metric, minimize
-from onlinekernels.model.compositestate import flat, grown
+from onlinekernels.base.compositestate import flat, grown
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(460, 4))

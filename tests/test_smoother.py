@@ -13,7 +13,7 @@ import onlinekernels as ok
 from onlinekernels import Gaussian, Laplacian, Recent, Reservoir, RunningScaler, Smoother, load
 from onlinekernels._core.smoother import LocalRows
 from onlinekernels._core.transforms import Ranks
-from onlinekernels.nouns.losses import as_loss
+from onlinekernels.losses import as_loss
 
 RNG = np.random.default_rng(0)
 N = 330

@@ -10,7 +10,7 @@ import pytest
 import onlinekernels as ok
 from onlinekernels import KRLS, SILK, Gaussian, Hedge, Laplacian, LearningWarning, PassiveAggressive, Smoother, Stacking, bounds, load
 from onlinekernels._core.combiners import ExponentialWeights, OnlineNewton, RecursiveLeastSquares
-from onlinekernels.algorithms.ensembles import class_settings, number_settings
+from onlinekernels.ensemble.stacking import class_settings, number_settings
 
 RNG = np.random.default_rng(0)
 N = 300

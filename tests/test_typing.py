@@ -6,11 +6,11 @@ import pytest
 import typed_program
 from cases import each
 
-from onlinekernels.nouns import kernels, losses
+from onlinekernels import kernels, losses
 
 MODULES = ["onlinekernels", *(f"onlinekernels.{name}" for name in (
     "algorithms", "annotations", "bank", "bounds", "budgets", "decomposition", "evaluate", "kernels", "labels", "losses",
-    "parallel", "river", "scaling", "steps", "streams"))]
+    "parallel", "preprocessing", "river", "steps", "streams"))]
 
 
 def functions(thing):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from onlinekernels import NORMA, AdditiveMatern, Gaussian
-from onlinekernels.nouns.additive import plot_components
+from onlinekernels.kernels.additive import plot_components
 
 HERE = Path(__file__).resolve().parent
 SHARED = Path(os.environ.get("ONLINEKERNELS_SHARED", HERE.parents[2] / "shared"))

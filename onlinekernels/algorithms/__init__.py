@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from onlinekernels.algorithms.adatron import Adatron
     from onlinekernels.algorithms.budgeted import Forgetron, Projectron
-    from onlinekernels.algorithms.detector import OnlineKernelDetector
-    from onlinekernels.algorithms.ensembles import Hedge, Stacking
-    from onlinekernels.algorithms.frontdoor import OnlineKernelClassifier, OnlineKernelRegressor
+    from onlinekernels.ensemble.detector import OnlineKernelDetector
+    from onlinekernels.ensemble.stacking import Hedge, Stacking
+    from onlinekernels.ensemble.defaults import OnlineKernelClassifier, OnlineKernelRegressor
     from onlinekernels.algorithms.implicit import ILK, SILK, PassiveAggressive
     from onlinekernels.algorithms.lasvm import LASVM
     from onlinekernels.algorithms.margin import ALMA, ROMMA, Ballseptron, VotedPerceptron
@@ -45,37 +45,37 @@ __all__ = [
 ]
 
 LATER = {
-    "ALMA": "margin",
-    "Adatron": "adatron",
-    "Ballseptron": "margin",
-    "Forgetron": "budgeted",
-    "Hedge": "ensembles",
-    "ILK": "implicit",
-    "KRLS": "recursive",
-    "LASVM": "lasvm",
-    "NORMA": "norma",
-    "OnlineKernelClassifier": "frontdoor",
-    "OnlineKernelDetector": "detector",
-    "OnlineKernelRegressor": "frontdoor",
-    "PassiveAggressive": "implicit",
-    "Perceptron": "norma",
-    "Projection": "projection",
-    "Projectron": "budgeted",
-    "ROMMA": "margin",
-    "SILK": "implicit",
-    "SVMD": "metadescent",
-    "SelfTuned": "selftuned",
-    "Smoother": "smoother",
-    "Stacking": "ensembles",
-    "VotedPerceptron": "margin",
+    "ALMA": "algorithms.margin",
+    "Adatron": "algorithms.adatron",
+    "Ballseptron": "algorithms.margin",
+    "Forgetron": "algorithms.budgeted",
+    "Hedge": "ensemble.stacking",
+    "ILK": "algorithms.implicit",
+    "KRLS": "algorithms.recursive",
+    "LASVM": "algorithms.lasvm",
+    "NORMA": "algorithms.norma",
+    "OnlineKernelClassifier": "ensemble.defaults",
+    "OnlineKernelDetector": "ensemble.detector",
+    "OnlineKernelRegressor": "ensemble.defaults",
+    "PassiveAggressive": "algorithms.implicit",
+    "Perceptron": "algorithms.norma",
+    "Projection": "algorithms.projection",
+    "Projectron": "algorithms.budgeted",
+    "ROMMA": "algorithms.margin",
+    "SILK": "algorithms.implicit",
+    "SVMD": "algorithms.metadescent",
+    "SelfTuned": "algorithms.selftuned",
+    "Smoother": "algorithms.smoother",
+    "Stacking": "ensemble.stacking",
+    "VotedPerceptron": "algorithms.margin",
 }
 
 
 def __getattr__(name):
-    """What is in `LATER`, from the file that is said there."""
+    """What is in `LATER`, from the module that is said there."""
     if name not in LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value = getattr(importlib.import_module(f"{__name__}.{LATER[name]}"), name)
+    globals()[name] = value = getattr(importlib.import_module(f"onlinekernels.{LATER[name]}"), name)
     return value
 
 

@@ -9,10 +9,10 @@ from onlinekernels._core.kernels import mapping
 from onlinekernels._core.trees import Tree, pass_over_block, pass_over_tree
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.algorithms.norma import Gradient
-from onlinekernels.model.fitted import only_if
-from onlinekernels.model.plan import Plan
-from onlinekernels.nouns.steps import Fixed
-from onlinekernels.validation import as_csr, check_positive
+from onlinekernels.base.fitted import only_if
+from onlinekernels.base.plan import Plan
+from onlinekernels.steps import Fixed
+from onlinekernels.base.validation import as_csr, check_positive
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Examples, KernelLike, RunningEncoder, Self

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 from onlinekernels._core import rules as core
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.algorithms.norma import TIE, Gradient
-from onlinekernels.model.learner import OnlineLearner
-from onlinekernels.model.plan import Plan
-from onlinekernels.model.rules import Rule
-from onlinekernels.nouns.budgets import Projecting, Shrinking
-from onlinekernels.nouns.labelvalues import count_labels
-from onlinekernels.nouns.losses import Hinge, MulticlassHinge
-from onlinekernels.nouns.steps import Fixed
-from onlinekernels.validation import check_count, check_flag, check_not_negative, check_part, check_positive
+from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base.plan import Plan
+from onlinekernels.base.rules import Rule
+from onlinekernels.budgets import Projecting, Shrinking
+from onlinekernels.base.labelvalues import count_labels
+from onlinekernels.losses import Hinge, MulticlassHinge
+from onlinekernels.steps import Fixed
+from onlinekernels.base.validation import check_count, check_flag, check_not_negative, check_part, check_positive
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ClassWeight, KernelLike, RunningEncoder, RunningScaler

@@ -2,7 +2,7 @@
 import math
 import numbers
 
-from onlinekernels.validation import bad_parameter, check_positive
+from onlinekernels.base.validation import bad_parameter, check_positive
 
 __all__ = ["RATE", "drift_rates", "self_tuned"]
 
@@ -23,7 +23,7 @@ def drift_rates(examples):
 
 def self_tuned(owner, make, radius, examples, rate):
     """Learners for all drift rates z that vote; ``make(z, radius^2)`` gives one."""
-    from onlinekernels.algorithms.ensembles import Hedge  # few programs need it
+    from onlinekernels.ensemble.stacking import Hedge  # few programs need it
 
     if not check_positive.accepts(radius):
         raise bad_parameter(owner, "radius", check_positive.expected, radius)

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from onlinekernels._core import metadescent, rules
 from onlinekernels.algorithms.doubling import RATE, self_tuned
-from onlinekernels.model import defaults
-from onlinekernels.model.learner import OnlineLearner
-from onlinekernels.model.plan import Plan
-from onlinekernels.model.rules import Rule, check_step
-from onlinekernels.nouns.budgets import Smallest
-from onlinekernels.nouns.losses import (
+from onlinekernels.base import defaults
+from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base.plan import Plan
+from onlinekernels.base.rules import Rule, check_step
+from onlinekernels.budgets import Smallest
+from onlinekernels.losses import (
     Absolute,
     GraphHinge,
     Hinge,
@@ -20,9 +20,9 @@ from onlinekernels.nouns.losses import (
     Novelty,
     SquaredInsensitive,
 )
-from onlinekernels.nouns.steps import as_step
-from onlinekernels.nouns.structures import Taxonomy
-from onlinekernels.validation import bad_parameter, check_flag, check_not_negative, check_positive
+from onlinekernels.steps import as_step
+from onlinekernels.labels import Taxonomy
+from onlinekernels.base.validation import bad_parameter, check_flag, check_not_negative, check_positive
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import (

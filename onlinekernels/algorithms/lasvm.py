@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels import validation
+from onlinekernels.base import validation
 from onlinekernels._core import rules as core
 from onlinekernels._core.errors import row_error
 from onlinekernels.algorithms.margin import TwoClasses
-from onlinekernels.model.fitted import learned
-from onlinekernels.model.plan import Plan
-from onlinekernels.model.rules import Rule
-from onlinekernels.model.trouble import LearningWarning, level_outside
-from onlinekernels.nouns.losses import Hinge
-from onlinekernels.nouns.scaling import advanced
-from onlinekernels.validation import check_integer, check_positive
+from onlinekernels.base.fitted import learned
+from onlinekernels.base.plan import Plan
+from onlinekernels.base.rules import Rule
+from onlinekernels.base.trouble import LearningWarning, level_outside
+from onlinekernels.losses import Hinge
+from onlinekernels.preprocessing.scaling import advanced
+from onlinekernels.base.validation import check_integer, check_positive
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ClassWeight, Examples, KernelLike, RunningEncoder, RunningScaler, Self

@@ -7,14 +7,14 @@ import numpy as np
 
 from onlinekernels._core import rules as core
 from onlinekernels.algorithms.norma import Gradient
-from onlinekernels.model import defaults
-from onlinekernels.model.learner import OnlineLearner
-from onlinekernels.model.plan import Plan
-from onlinekernels.model.rules import Rule
-from onlinekernels.nouns.kernels import Normalized, as_kernel
-from onlinekernels.nouns.losses import Hinge
-from onlinekernels.nouns.steps import Fixed
-from onlinekernels.validation import check_flag, check_positive, check_share
+from onlinekernels.base import defaults
+from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base.plan import Plan
+from onlinekernels.base.rules import Rule
+from onlinekernels.kernels import Normalized, as_kernel
+from onlinekernels.losses import Hinge
+from onlinekernels.steps import Fixed
+from onlinekernels.base.validation import check_flag, check_positive, check_share
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Budget, KernelLike, RunningEncoder, RunningScaler

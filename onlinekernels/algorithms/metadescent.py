@@ -4,10 +4,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlinekernels.algorithms.norma import Gradient
-from onlinekernels.model.learner import OnlineLearner
-from onlinekernels.model.plan import Plan
-from onlinekernels.nouns.steps import MetaDescent, check_one_step
-from onlinekernels.validation import check_flag, check_memory, check_not_negative, check_positive
+from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base.plan import Plan
+from onlinekernels.steps import MetaDescent, check_one_step
+from onlinekernels.base.validation import check_flag, check_memory, check_not_negative, check_positive
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler

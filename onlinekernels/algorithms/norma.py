@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 from onlinekernels._core import metadescent, rules
 from onlinekernels.algorithms.doubling import RATE, self_tuned
-from onlinekernels.model.learner import OnlineLearner
-from onlinekernels.model.plan import Plan
-from onlinekernels.model.rules import Rule, check_step
-from onlinekernels.nouns.labelvalues import count_labels
-from onlinekernels.nouns.losses import Hinge, Mistake, MulticlassHinge
-from onlinekernels.nouns.steps import Fixed, as_step
-from onlinekernels.validation import bad_parameter, check_flag, check_not_negative
+from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base.plan import Plan
+from onlinekernels.base.rules import Rule, check_step
+from onlinekernels.base.labelvalues import count_labels
+from onlinekernels.losses import Hinge, Mistake, MulticlassHinge
+from onlinekernels.steps import Fixed, as_step
+from onlinekernels.base.validation import bad_parameter, check_flag, check_not_negative
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import (

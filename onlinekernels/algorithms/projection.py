@@ -4,9 +4,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlinekernels.algorithms.implicit import Aggressive
-from onlinekernels.model.learner import OnlineLearner
-from onlinekernels.model.plan import Plan
-from onlinekernels.validation import Real
+from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base.plan import Plan
+from onlinekernels.base.validation import Real
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Budget, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler

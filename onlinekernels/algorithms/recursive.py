@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels._core import posterior as core
-from onlinekernels.model import defaults
-from onlinekernels.model.fitted import learned, only_if
-from onlinekernels.model.labels import label_column
-from onlinekernels.model.learner import OnlineLearner
-from onlinekernels.model.learning import checked_coverage
-from onlinekernels.model.plan import Plan
-from onlinekernels.model.rules import Rule
-from onlinekernels.nouns.labelvalues import as_list
-from onlinekernels.nouns.losses import MulticlassSquared, Squared
-from onlinekernels.validation import (
+from onlinekernels.base import defaults
+from onlinekernels.base.fitted import learned, only_if
+from onlinekernels.base.labelsets import label_column
+from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base.learning import checked_coverage
+from onlinekernels.base.plan import Plan
+from onlinekernels.base.rules import Rule
+from onlinekernels.base.labelvalues import as_list
+from onlinekernels.losses import MulticlassSquared, Squared
+from onlinekernels.base.validation import (
     as_csr,
     bad_parameter,
     check_integer,

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels import validation
+from onlinekernels.base import validation
 from onlinekernels._core.selftuned import Metric, SelfTuning, tuned_member
 from onlinekernels.algorithms.evidence import Evidence, Features, Settings, learned_metric, spread_out, standard_targets
 from onlinekernels.algorithms.recursive import KRLS
-from onlinekernels.model.composite import OnlineComposite
-from onlinekernels.model.compositestate import CompositePlan
-from onlinekernels.model.defaults import Data
-from onlinekernels.model.fitted import learned
-from onlinekernels.model.labels import ManyLabels
-from onlinekernels.model.state import State
-from onlinekernels.model.trouble import shared_trouble, warn_of_members
-from onlinekernels.nouns.kernels import Constant, Gaussian, Laplacian, Linear
-from onlinekernels.nouns.losses import MulticlassSquared, Squared, as_loss
-from onlinekernels.nouns.scaling import RunningScaler
+from onlinekernels.base.composite import OnlineComposite
+from onlinekernels.base.compositestate import CompositePlan
+from onlinekernels.base.defaults import Data
+from onlinekernels.base.fitted import learned
+from onlinekernels.base.labelsets import ManyLabels
+from onlinekernels.base.state import State
+from onlinekernels.base.trouble import shared_trouble, warn_of_members
+from onlinekernels.kernels import Constant, Gaussian, Laplacian, Linear
+from onlinekernels.losses import MulticlassSquared, Squared, as_loss
+from onlinekernels.preprocessing.scaling import RunningScaler
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ClassWeight, RunningEncoder, Self

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels import validation
-from onlinekernels.model.members import task_of
-from onlinekernels.model.composite import OnlineComposite
-from onlinekernels.model.compositestate import CompositePlan
-from onlinekernels.model.contributions import checked_top, largest
-from onlinekernels.model.fitted import learned
+from onlinekernels.base import validation
+from onlinekernels.base.members import task_of
+from onlinekernels.base.composite import OnlineComposite
+from onlinekernels.base.compositestate import CompositePlan
+from onlinekernels.base.contributions import checked_top, largest
+from onlinekernels.base.fitted import learned
 from onlinekernels._core.smoother import Smoothing
-from onlinekernels.nouns.budgets import Recent, Reservoir
-from onlinekernels.nouns.kernels import Gaussian, Laplacian, as_kernel
-from onlinekernels.nouns.losses import MulticlassSquared, NuNovelty, Squared, as_loss
-from onlinekernels.nouns.scaling import as_memory
+from onlinekernels.budgets import Recent, Reservoir
+from onlinekernels.kernels import Gaussian, Laplacian, as_kernel
+from onlinekernels.losses import MulticlassSquared, NuNovelty, Squared, as_loss
+from onlinekernels.preprocessing.scaling import as_memory
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Budget, ClassWeight, Kernel, RunningEncoder, RunningScaler

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels._core.bank import Models
-from onlinekernels.model.state import State
+from onlinekernels.base.state import State
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any

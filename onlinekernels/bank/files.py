@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from onlinekernels.files import modelfile
+from onlinekernels.base.files import modelfile
 
 __all__ = ["save", "read"]
 

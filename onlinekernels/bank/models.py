@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels import validation
+from onlinekernels.base import validation
 from onlinekernels._core.bank import Models
 from onlinekernels._core.formulas.vectorized import all_finite
 from onlinekernels._core.run.engine import REASONS
@@ -15,8 +15,8 @@ from onlinekernels.bank import files
 from onlinekernels.bank.collection import Collection
 from onlinekernels.bank.plan import BankPlan
 from onlinekernels.bank.rows import LANES, as_keys, checked_mask, checked_numbers, pieces, targets
-from onlinekernels.model.labels import BinaryLabels
-from onlinekernels.nouns.params import Parameterized
+from onlinekernels.base.labelsets import BinaryLabels
+from onlinekernels.base.params import Parameterized
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, ArrayLike, Budget, Examples, Kernel, Loss, Path, Self, Step

@@ -4,12 +4,12 @@ import copy
 from onlinekernels._core.bank import LANES_CODES
 from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.algorithms.implicit import Implicit
-from onlinekernels.model import defaults
-from onlinekernels.nouns.budgets import Recent, Smallest
-from onlinekernels.nouns.kernels import Gaussian, Linear
-from onlinekernels.nouns.losses.contract import LOG
-from onlinekernels.nouns.params import same_parameters
-from onlinekernels.validation import bad_parameter
+from onlinekernels.base import defaults
+from onlinekernels.budgets import Recent, Smallest
+from onlinekernels.kernels import Gaussian, Linear
+from onlinekernels.losses.base import LOG
+from onlinekernels.base.params import same_parameters
+from onlinekernels.base.validation import bad_parameter
 
 __all__ = ["BankPlan"]
 

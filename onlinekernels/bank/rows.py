@@ -1,9 +1,9 @@
 """Rows of a call: whose they are, which of them belong together, and what they aim at."""
 import numpy as np
 
-from onlinekernels import validation
+from onlinekernels.base import validation
 from onlinekernels._core.bank import LANES_CODES
-from onlinekernels.model.labels import BinaryLabels, label_column
+from onlinekernels.base.labelsets import BinaryLabels, label_column
 
 __all__ = ["as_keys", "checked_mask", "checked_numbers", "pieces", "targets"]
 

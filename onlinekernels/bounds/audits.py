@@ -19,10 +19,10 @@ from onlinekernels.bounds.norma import (
     norma_regret,
 )
 from onlinekernels.bounds.projections import perceptron_mistakes
-from onlinekernels.nouns import docstrings
-from onlinekernels.nouns.losses import Hinge, as_loss
-from onlinekernels.nouns.params import Parameterized
-from onlinekernels.nouns.steps import Fixed, InverseSqrt
+from onlinekernels.base import docstrings
+from onlinekernels.losses import Hinge, as_loss
+from onlinekernels.base.params import Parameterized
+from onlinekernels.steps import Fixed, InverseSqrt
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ArrayLike

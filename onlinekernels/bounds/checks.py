@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onlinekernels.nouns import docstrings
-from onlinekernels.nouns.params import Parameterized
-from onlinekernels.nouns.structures import LabelStructure
-from onlinekernels.validation import Real, as_number, bad_parameter, check_not_negative, check_positive, check_share
+from onlinekernels.base import docstrings
+from onlinekernels.base.params import Parameterized
+from onlinekernels.labels import LabelStructure
+from onlinekernels.base.validation import Real, as_number, bad_parameter, check_not_negative, check_positive, check_share
 
 LARGEST_LOG = 709.0  # the exponential of more is no float
 ROUNDING = 1e-12  # what a bound and the numbers that describe a comparison may have lost

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels.bounds.checks import POSITIVE, check, checked
-from onlinekernels.nouns.kernels import as_kernel
-from onlinekernels.nouns.labelvalues import plain, shown_list
-from onlinekernels.nouns.structures import Labels, LabelStructure
-from onlinekernels.validation import bad_parameter, refuse_masked
+from onlinekernels.kernels import as_kernel
+from onlinekernels.base.labelvalues import plain, shown_list
+from onlinekernels.labels import Labels, LabelStructure
+from onlinekernels.base.validation import bad_parameter, refuse_masked
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any

@@ -8,7 +8,7 @@ from onlinekernels.algorithms.doubling import RATE, drift_rates
 from onlinekernels.bounds.checks import NOT_NEGATIVE, bound, checked
 from onlinekernels.bounds.comparisons import least_mistakes
 from onlinekernels.bounds.norma import energy_of
-from onlinekernels.validation import bad_parameter
+from onlinekernels.base.validation import bad_parameter
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any

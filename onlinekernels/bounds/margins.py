@@ -5,8 +5,8 @@ import math
 from typing import TYPE_CHECKING
 
 from onlinekernels.bounds.checks import bound, checked
-from onlinekernels.nouns.losses import Squared
-from onlinekernels.validation import bad_parameter
+from onlinekernels.losses import Squared
+from onlinekernels.base.validation import bad_parameter
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any

@@ -8,7 +8,7 @@ import numpy as np
 
 from onlinekernels.bounds.checks import LARGEST_LOG, NOT_NEGATIVE, bound, check_step, checked
 from onlinekernels.bounds.comparisons import complexity_of, least_mistakes
-from onlinekernels.validation import bad_parameter
+from onlinekernels.base.validation import bad_parameter
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlinekernels.bounds.checks import bound, checked
-from onlinekernels.validation import bad_parameter
+from onlinekernels.base.validation import bad_parameter
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from onlinekernels.bounds.checks import checked
 from onlinekernels.bounds.comparisons import best_gap, complexity_of, smallest_distance
 from onlinekernels.bounds.norma import gap_of, window_start
-from onlinekernels.nouns.budgets import Sublinear
-from onlinekernels.nouns.losses import GraphHinge, Hinge, MulticlassHinge
-from onlinekernels.nouns.steps import InverseSqrt
-from onlinekernels.nouns.structures import LabelStructure
+from onlinekernels.budgets import Sublinear
+from onlinekernels.losses import GraphHinge, Hinge, MulticlassHinge
+from onlinekernels.steps import InverseSqrt
+from onlinekernels.labels import LabelStructure
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any

@@ -30,7 +30,7 @@ from onlinekernels.cli.options import (
 )
 from onlinekernels.cli.tables import ChangedFile, Refused, as_number, labels_of
 from onlinekernels.evaluate.running import progress_bar
-from onlinekernels.files import modelfile
+from onlinekernels.base.files import modelfile
 
 __all__ = ["add_learn", "stream_of"]
 

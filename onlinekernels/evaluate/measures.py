@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from onlinekernels.model.labels import among_joined, label_column
-from onlinekernels.model.learned import targets
-from onlinekernels.nouns import losses
-from onlinekernels.nouns.labelvalues import as_list
+from onlinekernels.base.labelsets import among_joined, label_column
+from onlinekernels.base.learned import targets
+from onlinekernels import losses
+from onlinekernels.base.labelvalues import as_list
 
 # What is measured at each example, in this order; a report has the mean of each over all examples and, with
 # "window_" before its name, over the latest ones.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels.algorithms import KRLS, LASVM, Adatron, Forgetron, Projectron, VotedPerceptron
-from onlinekernels.model.plan import Plan
-from onlinekernels.model.state import State
-from onlinekernels.nouns.budgets import as_budget
-from onlinekernels.nouns.params import same_parameters
+from onlinekernels.base.plan import Plan
+from onlinekernels.base.state import State
+from onlinekernels.budgets import as_budget
+from onlinekernels.base.params import same_parameters
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ArrayLike, Budget, OnlineLearner, Sequence

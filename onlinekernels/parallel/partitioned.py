@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels import validation
+from onlinekernels.base import validation
 from onlinekernels.bank import Bank
 from onlinekernels.bank.rows import as_keys, targets
-from onlinekernels.files import atomic
-from onlinekernels.model.labels import BinaryLabels
+from onlinekernels.base.files import atomic
+from onlinekernels.base.labelsets import BinaryLabels
 from onlinekernels.parallel.places import part_of
 
 if TYPE_CHECKING:

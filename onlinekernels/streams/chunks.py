@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlinekernels.validation import check_length, is_sparse, to_csr
+from onlinekernels.base.validation import check_length, is_sparse, to_csr
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any

@@ -1,0 +1,300 @@
+"""The plan: validated parameters in force, ready for an engine."""
+import copy
+
+import numpy as np
+
+from onlinekernels.base import validation
+from onlinekernels._core.functions import Outputs
+from onlinekernels._core.run.engine import Engine
+from onlinekernels._core.run.hypothesis import Hypothesis
+from onlinekernels._core.targets import TargetScaler
+from onlinekernels._core.transforms import Scaler
+from onlinekernels.base import defaults
+from onlinekernels.base.labelsets import BinaryLabels, ManyLabels
+from onlinekernels.base.representations import representation_of
+from onlinekernels.base.rules import Rule
+from onlinekernels.budgets import Budget, as_budget
+from onlinekernels.kernels import Gaussian, Kernel, as_kernel
+from onlinekernels.losses import Hinge, Loss, Novelty, as_loss
+from onlinekernels.base.params import same_parameters
+from onlinekernels.preprocessing.scaling import as_memory, as_target_scaling, in_words
+from onlinekernels.labels import LabelStructure, Taxonomy
+
+__all__ = ["Plan"]
+
+
+class Plan:
+    """Validated parameters in force, ready for an engine: copies, so that later changes do not reach them.
+
+    Parameters
+    ----------
+    loss, kernel, budget, labels
+        The nouns.
+    rule : Rule
+        What an example does to f, with parameters of its own.
+    offset, average : bool
+    scale, scale_target : float
+        Memory of the running scalers of features and of targets; 0 for none.
+    pending : {part: how to choose it}
+        For the parts that the user left to the call; see `settled`.
+    """
+
+    PARTS = ("loss", "kernel", "budget", "labels", "rule", "offset", "average", "scale", "scale_target")
+    unit = 1.0  # the size of features that a chosen width is for
+
+    def __init__(self, *, loss, kernel, budget, labels, rule, offset, average, scale, scale_target, pending=()):
+        self.loss, self.kernel, self.budget, self.labels, self.rule = copy.deepcopy((loss, kernel, budget, labels, rule))
+        self.offset, self.average, self.scale, self.scale_target = offset, average, scale, scale_target
+        self.pending = dict(pending)
+        self._check_parts()
+        self._fit_together()
+
+    def _fit_together(self):
+        """What follows from the parts; if all of them are chosen, ValueError for what makes no sense."""
+        self.representation = representation_of(self)  # how f is kept
+        self.takes_objects = self.representation.takes_objects
+        self.restricts = self.kernel.restricts()
+        self.takes_indices = self.kernel.takes_indices()
+        # Whether a single row must be out of reach of the user's code and threads before it is checked
+        self.copies_one = not self.takes_objects and (self.takes_indices or not self.loss.is_compiled())
+        if not self.pending:
+            self._check()
+
+    @classmethod
+    def of(cls, learner, rule, *, loss=None, kernel=None):
+        """The plan of a learner: its parameters, as users give them, and a rule; a loss or kernel that is not its own."""
+        validation.check_integer(learner, "epochs", 1)
+        labels = learner.labels
+        if labels is not None and not isinstance(labels, LabelStructure):
+            raise validation.bad_parameter(learner, "labels", "None, a Taxonomy, a LabelGraph or Labels", labels)
+        pending, budget = {}, None if rule.is_posterior else learner.budget
+        kernel = learner.kernel if kernel is None else kernel
+        if kernel is None:
+            pending["kernel"], kernel = learner._default_kernel, Gaussian()
+        if rule.is_open:
+            pending["rule"] = rule.settled
+        if isinstance(budget, str) and budget == defaults.AUTO:
+            pending["budget"], budget = defaults.budget(learner._budget_of_int), None
+        if learner.offset is None:
+            pending["offset"] = defaults.offset
+        return cls(
+            loss=as_loss(learner.loss if loss is None else loss, learner),
+            kernel=as_kernel(kernel, learner),
+            budget=as_budget(budget, learner, learner._budget_of_int),
+            labels=None if labels is None else labels.settled(),
+            rule=rule,
+            offset=validation.check_flag(learner, "offset", or_none=True),
+            average=validation.check_flag(learner, "average"),
+            scale=as_memory(learner.scale, learner),
+            scale_target=as_target_scaling(learner.scale_target, learner),
+            pending=pending,
+        )
+
+    @property
+    def follows_distances(self):
+        """Whether the width of the kernel is to be chosen by distances of rows; those behind a scaler are known."""
+        return "kernel" in self.pending and not self.scale
+
+    def settled(self, data):
+        """The plan with all parts chosen, for a `defaults.Data`."""
+        if not self.pending:
+            return self
+        choosers = dict(self.pending)
+        kernel = choosers.pop("kernel")(self.loss, data) if "kernel" in choosers else self.kernel
+        return self._with(data.unit, kernel=kernel, **{name: choose(self.loss, data, kernel) for name, choose in choosers.items()})
+
+    def in_unit(self, unit):
+        """The plan with the chosen width for features of another size."""
+        return self._with(unit, kernel=defaults.resized(self.kernel, unit / self.unit))
+
+    def _with(self, unit, **chosen):
+        """The same plan with parts that have been chosen, for features of this size."""
+        plan = copy.copy(self)
+        plan.__dict__.update(chosen, unit=unit, pending={})
+        plan._fit_together()
+        return plan
+
+    def parts(self):
+        """What the plan was made from."""
+        return {name: getattr(self, name) for name in self.PARTS}
+
+    def check_change(self, after):
+        """Raise ValueError unless a model of this plan can go on with another one: some parameters of its rule may change."""
+        for name, before, other in self._differences(after):
+            before, other = (in_words(part) if name == "scale" else repr(part) for part in (before, other))
+            raise ValueError(f"The {name!r} parameter changed after fitting, from {before} to {other}; call fit to start anew.")
+        for what, before, other in (("MetaDescent", self.rule.adapts_step, after.rule.adapts_step),
+                                    ("per_feature=True", self.rule.per_feature, after.rule.per_feature)):
+            if before != other:
+                raise ValueError(f"The 'step' parameter changed to or from {what}; call fit to start anew.")
+
+    def _differences(self, other):
+        """(parameter, value here, value there) of what may not change between calls, and does."""
+        for name in self.PARTS:
+            mine, others = getattr(self, name), getattr(other, name)
+            if name == "rule" and type(mine) is type(others):
+                yield from mine.differences(others)
+            elif not same_parameters(mine, others):
+                yield name, mine, others
+
+    def _check_parts(self):
+        """Parts may come from a file: each must be what `of` would have made."""
+        kinds = (("loss", Loss), ("kernel", Kernel), ("budget", Budget), ("rule", Rule))
+        for name, kind in kinds:
+            if not isinstance(getattr(self, name), kind):
+                raise ValueError(f"{name} is not a {kind.__name__.lower()}")
+            getattr(self, name).validate()
+        if self.labels is not None:
+            if not isinstance(self.labels, LabelStructure):
+                raise ValueError("labels is not a label structure")
+            self.labels.validate()
+        validation.check_not_negative(self, "scale")
+        if self.scale_target != "log":
+            validation.check_not_negative(self, "scale_target")
+        for name in ("offset", "average"):
+            validation.check_flag(self, name)
+
+    # ---- Combinations that make no sense are refused here, each in one sentence ----
+
+    def _check(self):
+        self.rule.check(self)
+        self.representation.check(self)
+        if self.offset and self.loss.task == "novelty":
+            raise ValueError("offset=True makes no sense with a novelty loss: the offset alone would fit everything.")
+        self.budget.check_use(self)
+        if self.scale and (self.takes_objects or self.takes_indices):
+            raise ValueError(f"scale={in_words(self.scale)} needs a kernel on rows of numbers. Got {self.kernel!r}.")
+        if self.scale_target and self.loss.task != "regression":
+            raise ValueError(f"scale_target={self.scale_target!r} needs a loss of numbers. Got {self.loss!r}.")
+        if self.labels is not None and self.loss.task != "multiclass":
+            raise ValueError(f"labels={type(self.labels).__name__} needs a loss of many classes. Got {self.loss!r}.")
+
+    def check_start(self, start):
+        """Raise ValueError unless a model of this plan can start from another state's function."""
+        if self.rule.refuses_start is not None:
+            raise ValueError(self.rule.refuses_start)
+        if self.loss.task != start.loss.task:
+            raise ValueError(f"initial is for {start.loss.task}, and this model for {self.loss.task}.")
+        if not same_parameters(self.kernel, start.kernel):
+            raise ValueError(f"initial must have the kernel of this model, {self.kernel!r}. Got {start.kernel!r} instead.")
+        if not same_parameters(self.label_kernel, start.plan.label_kernel):
+            raise ValueError(
+                "initial must have the label kernel of this model: the same Taxonomy or the same kernel of Labels, or none in both."
+            )
+        if start.hypothesis.intercept().any() and not self.offset:
+            raise ValueError("initial has an offset; this model needs offset=True to start from it.")
+        if bool(self.scale) != bool(start.plan.scale):
+            raise ValueError("initial and this model must both scale their features, or neither.")
+        mine, its = self.scale_target, start.plan.scale_target
+        if bool(mine) != bool(its) or (mine == "log") != (its == "log"):
+            raise ValueError("initial and this model must both scale their targets, in the same way, or neither.")
+
+    @property
+    def relates_labels(self):
+        """Whether labels have a kernel of their own, not delta."""
+        return isinstance(self.labels, Taxonomy)
+
+    # ---- For the engine ----
+
+    @property
+    def form(self):
+        """How the coefficients of a term look."""
+        if self.loss.task != "multiclass":
+            return "one"
+        dense = self.loss.over_all_labels or not self.loss.is_compiled()
+        return "dense" if dense or self.rule.over_all_labels else "pair"
+
+    @property
+    def label_kernel(self):
+        """The structure of labels as far as it is their kernel; None for the identity."""
+        return None if self.labels is None else self.labels.kernel_part()
+
+    @property
+    def has_trial(self):
+        """Whether scores tell, while learning, if the model is better than a constant.
+
+        Those of a detector do not, nor where another function predicts than the one that learns: an average, or votes.
+        """
+        if self.average or self.rule.votes or self.loss.task == "novelty":
+            return False
+        return self.loss.task != "regression" or self.loss.is_compiled()
+
+    def checked_points(self, X, n_features=None, dtype=None, finite=True, owner="model", sparse=None):
+        """X as the engine takes it: an array of finite numbers, sparse rows, or a list of objects.
+
+        `sparse` says which kind of rows a model has learned; None before the first.
+        """
+        if self.takes_objects:
+            return validation.check_objects(X)
+        if sparse or sparse is None and validation.is_sparse(X):
+            if self.budget.moves_points:
+                raise TypeError(f"X is sparse, and budget={self.budget!r} needs dense rows. Convert it with X.toarray().")
+            if not self.kernel.on_inner_products():
+                raise TypeError(
+                    f"X is sparse, and {self.kernel!r} needs dense rows: it is not a function of inner products. "
+                    "Convert it with X.toarray()."
+                )
+            return validation.check_sparse(X, n_features=n_features, owner=owner)
+        if self.representation.double or self.takes_indices:
+            dtype = np.float64
+        if self.restricts and not self.scale:  # behind a scaler the kernel sees other numbers
+            return self.kernel.check_input(X, n_features, dtype, finite=finite, owner=owner)
+        return validation.check_points(X, n_features=n_features, dtype=dtype, finite=finite, owner=owner)
+
+    def first_labels(self, y, classes):
+        """Labels that the first call shows or names."""
+        if self.loss.task == "binary":
+            return BinaryLabels.first_seen(y, classes)
+        return ManyLabels.first_seen(y, classes, self.labels)
+
+    def outputs(self, labels, targets=1):
+        """The labels, or targets, for the engine."""
+        if targets > 1 or self.form == "one":
+            return Outputs(targets)
+        if self.labels is not None:
+            return self.labels.outputs(labels.order)
+        return Outputs(len(labels.order), self.loss.starts_as_wrong and self.loss.is_compiled() and not labels.fixed)
+
+    def form_for(self, targets):
+        """`form`, if y has so many numbers for each example."""
+        if targets == 1:
+            return self.form
+        bounded = self.rule.norm_bound > 0
+        if self.loss.adapts or bounded or "targets" not in self.rule.forms:
+            raise ValueError(
+                f"y has {targets} targets, and {self.loss!r}{' with a radius' if bounded else ''} is for one. "
+                "Use a model for each."
+            )
+        return "dense"
+
+    def new_target_scaler(self, targets):
+        """A scaler of targets that knows nothing."""
+        return TargetScaler(targets, self.scale_target, self.rule.is_posterior, self.rule.takes_outliers)
+
+    def engine(self, n_features, dtype, origin=None, labels=None, sparse=False, targets=1):
+        """The engine of a model that has learned nothing."""
+        outputs = self.outputs(labels, targets)
+        function = self.representation.function(n_features, dtype, origin, outputs, sparse, self.form_for(targets))
+        if self.rule.per_feature:
+            function.begin_steps(float(self.rule.step.rate))
+        hypothesis = Hypothesis(
+            function=function,
+            form=self.rule.form(self.form, function, self.loss, targets),
+            loss=self.loss.core() if self.loss.is_compiled() else (0, self.loss.core()[1], 0.0, 0.0),
+            offset=self.offset,
+            average=self.average,
+            radius=self.rule.norm_bound,
+            exact_norms=self.rule.exact_norms,
+            regression=self.loss.task == "regression",
+            against_constant=self.has_trial,
+            holds_margin=type(self.loss) in (Hinge, Novelty),
+        )
+        return Engine(
+            hypothesis,
+            targets=targets,
+            growing=labels is not None and self.form != "one" and not labels.fixed,
+            leaves_out=not self.rule.knows_weights,
+            scaler=Scaler(n_features, self.scale, sparse, hypothesis.function.dtype) if self.scale else None,
+            target_scaler=self.new_target_scaler(targets) if self.scale_target else None,
+        )
+

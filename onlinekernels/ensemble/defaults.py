@@ -1,0 +1,463 @@
+"""The front door: a classifier and a regressor that need no tuning."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlinekernels.base import validation
+from onlinekernels._core.combiners import (
+    Calibration,
+    IntervalTracker,
+    PriorCorrection,
+    RecursiveLeastSquares,
+    TargetFences,
+    interval_ends,
+)
+from onlinekernels._core.ensemble import Ensemble
+from onlinekernels._core.smoother import LocalRows
+from onlinekernels._core.transforms import NormalScores, Relevance, StandardScores
+from onlinekernels.ensemble.stacking import (
+    SHARE,
+    SHORT,
+    EnsembleLearner,
+    class_stack,
+    named,
+    number_settings,
+)
+from onlinekernels.ensemble.members import EFFORTS, class_members, number_members, sparse_members
+from onlinekernels.base.composite import LARGEST
+from onlinekernels.base.compositestate import CompositePlan
+from onlinekernels.base.fitted import only_if
+from onlinekernels.base.members import built, task_of
+from onlinekernels.base.labelvalues import plain
+from onlinekernels.losses import MulticlassSquared, Squared
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Array, ClassWeight, Examples, Members, Path, RunningEncoder, Self
+    from onlinekernels.base.learner import OnlineLearner
+
+__all__ = ["OnlineKernelClassifier", "OnlineKernelRegressor"]
+
+NEIGHBOURS, ERRORS = 10, 500  # how near errors count for the local deviation, and how many are kept
+THRESHOLDS = (None, "balanced", "f1")
+
+
+@dataclass(frozen=True, eq=False)
+class FrontDoorPlan(CompositePlan):
+    """What the plans of both share."""
+
+    effort: str
+    members: dict[str, OnlineLearner] | None  # of the user's own
+    sparse: bool  # whether rows are
+
+
+class FrontDoor(EnsembleLearner):
+    """Base of the models that need no tuning.
+
+    Parameters
+    ----------
+    effort : "low", "medium" or "high"
+        How many members there are, and so how long an example takes: about 20, 70 or 150 times as long as with one `SILK`.
+    members : dict of str to model, list of models or None
+        Members of your own instead. None is for those that were chosen for this effort.
+    """
+
+    _task: str | None = None
+
+    def _settings(self):
+        if not isinstance(self.effort, str) or self.effort not in EFFORTS:
+            raise validation.bad_parameter(self, "effort", '"low", "medium" or "high"', self.effort)
+        validation.check_count(self, "n_jobs")
+        members = None if self.members is None else named(self.members, self)
+        if members is not None and task_of(next(iter(members.values()))) != self._task:
+            raise validation.bad_parameter(self, "members", f"models for {self._task}", self.members)
+        return {"effort": self.effort, "members": members, "sparse": self._state is not None and self._state.plan.sparse}
+
+    def _first_plan(self, X):
+        return replace(self._plan(), sparse=validation.is_sparse(X))
+
+    def _points(self, X, n_features=None):
+        if not (validation.is_sparse(X) if n_features is None else self._state.plan.sparse):
+            return super()._points(X, n_features)
+        rows = validation.check_sparse(X, n_features=n_features, owner=type(self).__name__)
+        if len(rows.data) and np.abs(rows.data).max() > LARGEST:
+            raise ValueError(f"X is too large: the variance of a feature overflows. Expected values below {LARGEST:g}.")
+        return rows
+
+    def _built(self, plan, X, targets, default, learned):
+        """({name: Member}, {name: Transform}, and which member knows how relevant features are, or None)."""
+        if plan.members is not None:
+            models = {name: (model, None) for name, model in plan.members.items()}
+        else:
+            models = sparse_members(self._task) if plan.sparse else default(plan.effort, X.shape[1])
+        wanted, kinds = {through for _, through in models.values()}, {"ranks": NormalScores, "relevance": Relevance}
+        transforms = {name: kind(X.shape[1]) for name, kind in kinds.items() if name in wanted}
+        relevance = "self-tuned" if "relevance" in transforms else None
+        return built(models, transforms, X, targets, learned), transforms, relevance
+
+    def _own_loss(self):
+        return MulticlassSquared() if self._task == "classes" else Squared()
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def report(self, path: Path | None = None) -> Any:
+        """One screen about what happened: who speaks, how good each is, what drifted when, which features matter.
+
+        Parameters
+        ----------
+        path : str, path or None
+            Where to write a picture of it, such as "report.png"; needs matplotlib.
+
+        Returns
+        -------
+        str
+        """
+        with self._turn:
+            state = self._attribute()
+            composition = state.composition
+            weights, errors = composition.combiner.weights().mean(axis=0), self._errors(state)
+            word = "mistakes" if composition.task == "classes" else "mean squared error"
+            lines = [f"{type(self).__name__}, effort {self.effort!r}: {composition.t} examples, {state.n_features} features, "
+                     f"{word} {errors[1]:.4g}"]
+            if composition.task == "classes":
+                lines.append(f"classes: {', '.join(map(str, state.labels.classes[: state.joined()][:12]))}")
+            if state.plan.sparse:
+                lines.append("rows are sparse: lines alone")
+            lines.append(f"{'member':<22}{'weight':>9}{'error':>11}")
+            for i in np.argsort(-np.abs(weights)):
+                member = composition.members[i]
+                status = f"  disabled: {member.status}" if member.disabled else ""
+                lines.append(f"{member.name:<22}{weights[i]:>9.2f}{errors[0][member.name]:>11.4g}{status}")
+        changes = self.changes_
+        lines.append("changes: " + (", ".join(f"at {t} ({what})" for t, what in changes[-8:]) or "none was noticed"))
+        relevance = self.relevance_
+        if relevance:
+            best = sorted(relevance.items(), key=lambda item: -item[1])[:8]
+            lines.append("features that matter: " + ", ".join(f"{name} {share:.0%}" for name, share in best))
+        if path is not None:
+            self.plot()[0].figure.savefig(path)
+        return "\n".join(lines)
+
+    @property
+    def changes_(self) -> Any:
+        """What drifted when: [(t, what was noticed)]. Alarms of the self-tuned member, and stretches with many more errors."""
+        history, found = self.history_, []
+        tuned = self.named_members_.get("self-tuned")
+        if tuned is not None and tuned._state is not None:
+            seen = tuned.history_
+            found = [(int(t), "features matter in another way") for t in seen["t"][seen["alarm"]]]
+        errors, times = history["error"], history["t"]
+        for i in range(2, len(errors)):
+            usual = np.mean(errors[max(0, i - 8) : i])
+            rows = times[i] - times[i - 1]
+            chance = np.sqrt(max(usual * (1 - usual), 1.0 / rows) / rows) if self._task == "classes" else 0.5 * usual
+            if errors[i] > usual + 4.0 * chance:
+                found.append((int(times[i - 1]), "more errors"))
+        return sorted(found)
+
+    @property
+    def relevance_(self) -> Any:
+        """How much each feature counts for distances, {name: share}, as the self-tuned member has learned it; empty without one."""
+        tuned = self.named_members_.get("self-tuned")
+        if tuned is None or tuned._state is None:
+            return {}
+        with self._turn:
+            names = self._state.names() if self._encoder is None else self._encoder.feature_names_out
+            names = [*names, *self._names_of_lags()]
+        return dict(zip(names, tuned.relevance_.values(), strict=True))
+
+    def _names_of_lags(self):
+        """Names of the features of a time series that are its own past."""
+        return []
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierPlan(FrontDoorPlan):
+    """Parameters of an `OnlineKernelClassifier` that are in force."""
+
+    threshold: str | None
+
+
+class OnlineKernelClassifier(FrontDoor):
+    """A classifier for streams that needs no tuning: a dozen kernel learners, stacked and calibrated.
+
+    Two or many classes, which may join at any time. Gaussian and Laplacian posteriors with and without memory, behind plain and
+    fading scalers and running ranks, a kernel that learns itself, local averages, and lines; a combiner that forgets
+    learns whom to trust (`Stacking`). `predict_proba` is held to what happened on the stream.
+
+    For sparse rows the members are lines alone.
+
+    Parameters
+    ----------
+    {effort}
+    threshold : None, "balanced" or "f1"
+        What predictions are best for: few mistakes; few mistakes in each class, however rare; or the F1 of the rarer of two
+        classes. Probabilities are the same.
+    {members}
+    {class_weight}
+    {encode}
+    {n_jobs}
+    {epochs}
+
+    {Attributes}
+
+    See Also
+    --------
+    Stacking : members of your own choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import OnlineKernelClassifier
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> y = np.where(np.hypot(X[:, 0], X[:, 1]) < 1.2, "inside", "outside")
+    >>> model = OnlineKernelClassifier(effort="low").partial_fit(X, y)
+    >>> model.predict([[0.0, 0.0], [2.0, 2.0]]).tolist()
+    ['inside', 'outside']
+    >>> bool(model.error_ < 0.15)
+    True
+    """
+
+    _task = "classes"
+    _plan_class = ClassifierPlan
+
+    def __init__(self, effort: str = "medium", *, threshold: str | None = None, members: Members | None = None,
+                 class_weight: ClassWeight | None = None, encode: bool | RunningEncoder = True, n_jobs: int = 1,
+                 epochs: int = 1) -> None:
+        self.effort = effort
+        self.threshold = threshold
+        self.members = members
+        self.class_weight = class_weight
+        self.encode = encode
+        self.n_jobs = n_jobs
+        self.epochs = epochs
+
+    def _settings(self):
+        if self.threshold is not None and (not isinstance(self.threshold, str) or self.threshold not in THRESHOLDS):
+            raise validation.bad_parameter(self, "threshold", 'None, "balanced" or "f1"', self.threshold)
+        return {**super()._settings(), "threshold": self.threshold}
+
+    def _begin(self, plan, X, targets, learned=None):
+        members, transforms, relevance = self._built(plan, X, targets, class_members, learned)
+        correction = None if plan.threshold is None else PriorCorrection(plan.threshold)
+        return Ensemble(members, class_stack(len(members), SHORT), "classes", 0, 0 if plan.sparse else X.shape[1], transforms=transforms,
+                        calibration=Calibration(), correction=correction, relevance=relevance)
+
+    def _likely_then(self, state, scores, y, joined, trace):
+        if state.plan.threshold is not None:  # scores as they are without one
+            scores = 2.0 * _corrected(0.5 * (1.0 + scores), 1.0 / trace["factors"]) - 1.0
+        return super()._likely_then(state, scores, y, joined, trace)
+
+    def predict_proba(self, X: Examples) -> Array:
+        """Probabilities of the classes, shape (n, n_classes), held to how often such ones were right on the stream."""
+        if self._fitted().plan.threshold is None:
+            return super().predict_proba(X)
+        with self._turn.shared:
+            state = self._fitted()
+            scores = self._scores(state, X)
+            likely = _corrected(0.5 * (1.0 + scores), 1.0 / state.composition.correction.factors(scores.shape[1]))
+            return state.shown(state.loss.probabilities(2.0 * likely - 1.0).T).T
+
+
+@dataclass(frozen=True, eq=False)
+class RegressorPlan(FrontDoorPlan):
+    """Parameters of an `OnlineKernelRegressor` that are in force."""
+
+    lags: int | None
+
+    @property
+    def least_features(self):
+        """A series needs none beside it."""
+        return 0 if self.lags else 1
+
+
+class OnlineKernelRegressor(FrontDoor):
+    """A regressor for streams that needs no tuning: half a dozen kernel learners and a line, stacked.
+
+    One or several targets. These are scaled as they come; members are told targets within fences of 3 times the distance of the
+    quartiles, so a heavy tail does no harm, unless three in a row are beyond one: a level that lasts is no outlier. Where targets are
+    very skewed, predictions lie between their median and their mean. `predict_interval` covers what it says on the stream: its
+    width is the error that is usual, times what errors nearby were, times what would have covered the last 500. As long as no target
+    was negative, no interval begins below 0.
+
+    For sparse rows the members are lines alone.
+
+    With `lags`, the targets are a time series and its last values are the features: ``partial_fit(y)`` and ``progressive(y)`` take
+    the series alone, ``partial_fit(X, y)`` rows beside it that are known before each value. ``predict()`` is the next value;
+    ``forecast(5)``, or ``predict(X)`` with a row for each, the next ones, each from those predicted before it.
+
+    Parameters
+    ----------
+    {effort}
+    lags : int or None
+        How many of its last values a time series is predicted from; at least 1. None for rows that have no order.
+    {members}
+    {encode}
+    {n_jobs}
+    {epochs}
+
+    {Attributes}
+
+    See Also
+    --------
+    Stacking : members of your own choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import OnlineKernelRegressor
+    >>> X = np.random.default_rng(0).uniform(-2, 2, size=(400, 2))
+    >>> y = 100 * np.sin(2 * X[:, 0]) + X[:, 1]
+    >>> model = OnlineKernelRegressor(effort="low").partial_fit(X, y)
+    >>> bool(model.error_ < 0.2 * y.var())
+    True
+    >>> low, high = model.predict_interval([[0.5, 0.0]])
+    >>> bool(low < 100 * np.sin(1.0) < high)
+    True
+
+    A time series:
+
+    >>> series = np.sin(0.3 * np.arange(300))
+    >>> model = OnlineKernelRegressor("low", lags=8).partial_fit(series)
+    >>> bool(np.abs(model.forecast(5) - np.sin(0.3 * np.arange(300, 305))).max() < 0.1)
+    True
+    """
+
+    _task = "numbers"
+    _plan_class = RegressorPlan
+    class_weight = None
+
+    def __init__(self, effort: str = "medium", *, lags: int | None = None, members: Members | None = None,
+                 encode: bool | RunningEncoder = True, n_jobs: int = 1, epochs: int = 1) -> None:
+        self.effort = effort
+        self.lags = lags
+        self.members = members
+        self.encode = encode
+        self.n_jobs = n_jobs
+        self.epochs = epochs
+
+    def _settings(self):
+        lags = None if self.lags is None else validation.check_count(self, "lags")
+        if lags is not None and self.epochs != 1:
+            raise ValueError(f"The 'epochs' parameter of {type(self).__name__} must be 1 with lags: a series has one beginning. "
+                             f"Got {self.epochs!r} instead.")
+        return {**super()._settings(), "lags": lags}
+
+    def _begin(self, plan, X, targets, learned=None):
+        lags = plan.lags or 0
+        if lags:
+            X = np.zeros((min(1, len(X)), X.shape[1] + lags * targets))
+        members, transforms, _ = self._built(plan, X, targets, number_members, learned)
+        d, nearby = X.shape[1], None
+        if not plan.sparse:
+            transforms["near"] = StandardScores(d)
+            nearby = LocalRows("numbers", d, targets, 0.5, False, ERRORS, neighbour=NEIGHBOURS)
+        combiner = RecursiveLeastSquares(len(members), targets, number_settings(SHORT), SHARE)
+        return Ensemble(members, combiner, "numbers", targets, 0 if plan.sparse else d, transforms=transforms, nearby=nearby, lags=lags,
+                        intervals=IntervalTracker(targets, positive=True), fences=TargetFences(targets))
+
+    # ---- Time series --------------------------------------------------------------------------
+
+    def _checked(self, state, X, y, *others, **keywords):
+        if self.lags is not None:
+            if validation.is_sparse(X):
+                raise ValueError("X must be a dense array beside the lags of a series. Got a sparse matrix instead.")
+            X, y = (None, X) if y is None else (X, y)
+            y = validation.as_array_once(y)
+            if np.ndim(y) not in (1, 2):
+                raise ValueError(f"y must be a series of numbers, 1-d or with a column for each target. Got {y!r} instead.")
+            X = _nothing(len(y)) if X is None else X
+        return super()._checked(state, X, y, *others, **keywords)
+
+    def _to_learn(self, state, X, *others, **keywords):
+        if not self._stands_alone(X):
+            return super()._to_learn(state, X, *others, **keywords)
+        self.__dict__["_pending"] = None
+        return X
+
+    def _points(self, X, n_features=None):
+        return X if self._stands_alone(X) and not n_features else super()._points(X, n_features)
+
+    def _stands_alone(self, X):
+        """Whether there is a series, and no features beside it."""
+        return self.lags is not None and isinstance(X, np.ndarray) and X.shape[1:] == (0,)
+
+    def _member_row(self, state, x):
+        row = _nothing(1) if x is None and self.lags is not None else super()._member_row(state, x)
+        return state.composition.ahead(row) if state.plan.lags else row
+
+    def _known(self, state, X):
+        if X is None and state.plan.lags is not None:
+            if state.n_features:
+                raise ValueError("X must have a row for each value to predict, as beside the series when it was learned. Got None instead.")
+            X = _nothing(1)
+        return super()._known(state, X)
+
+    def learn_one(self, x: Any, y: Any = None) -> Self:
+        """Learn one example, 1-d; return self. With `lags`, ``learn_one(y)`` is the next value of a series."""
+        return self.partial_fit(None, [y]) if x is None and self.lags is not None else super().learn_one(x, y)
+
+    def predict(self, X: Examples | None = None, return_std: bool = False) -> Any:
+        """Targets for the rows of X; with return_std=True also standard deviations of y, noise included.
+
+        With `lags`, the values that follow what was learned, one for each row of X, and without X the next one. Deviations are for
+        the next one alone: those of later ones would have to count the errors before them.
+        """
+        self._check_next(X, return_std)
+        return super().predict(X, return_std)
+
+    def predict_one(self, x: Any = None) -> Any:
+        """Prediction for one example, 1-d; with `lags` and without x the next value."""
+        return plain(self.predict()[0]) if x is None else super().predict_one(x)
+
+    def predict_interval(self, X: Examples | None = None, coverage: float = 0.9) -> Array:
+        self._check_next(X, True)
+        return super().predict_interval(X, coverage)
+
+    predict_interval.__doc__ = EnsembleLearner.predict_interval.__doc__
+
+    def _ends(self, state, scores, half, trace=None):
+        return interval_ends(scores, half, state.composition.intervals.least if trace is None else trace["leasts"])
+
+    def _check_next(self, X, with_deviations):
+        if with_deviations and self.lags is not None and X is not None and len(X) > 1:
+            raise ValueError("deviations and intervals of a series are for its next value: X must have one row. "
+                             f"Got {len(X)} instead.")
+
+    @only_if(lambda model: model.lags is not None, " It needs lags.")
+    def forecast(self, steps: int = 1) -> Any:
+        """The next values of a series, each from those predicted before it: array of length `steps`, (steps, n_targets) for several.
+
+        Where the series was learned with rows beside it, use `predict` with the rows that come next.
+
+        Parameters
+        ----------
+        steps : int
+            How many; at least 1.
+        """
+        if isinstance(steps, bool) or not isinstance(steps, Integral) or steps < 1:
+            raise ValueError(f"steps must be an integer of at least 1. Got {steps!r} instead.")
+        if self._fitted().n_features:
+            raise ValueError("this series was learned with rows beside it: call predict(X) with a row for each step.")
+        return self.predict(_nothing(steps))
+
+    def _names_of_lags(self):
+        lags, targets = self._state.plan.lags or 0, self._state.targets
+        return [f"y-{lag}" if targets == 1 else f"y{target}-{lag}" for lag in range(lags, 0, -1) for target in range(targets)]
+
+
+def _corrected(likely, factors):
+    """Probabilities times a factor for each class, brought to the sum 1."""
+    product = likely * factors
+    return product / np.maximum(product.sum(axis=1, keepdims=True), 1e-300)
+
+
+def _nothing(n):
+    """So many rows without features, beside which a series stands alone."""
+    return np.zeros((n, 0))

@@ -1,0 +1,194 @@
+"""The front door for novelty."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlinekernels.base import validation
+from onlinekernels._core.combiners import AveragedRanks
+from onlinekernels._core.ensemble import Centre, Ensemble, Member
+from onlinekernels._core.transforms import StandardScores
+from onlinekernels.ensemble.stacking import EnsembleLearner
+from onlinekernels.ensemble.members import EFFORTS
+from onlinekernels.algorithms.smoother import Smoother
+from onlinekernels.base.compositestate import CompositePlan
+from onlinekernels.base.members import built
+from onlinekernels.budgets import Reservoir
+from onlinekernels.kernels import Gaussian, Laplacian
+from onlinekernels.losses import NuNovelty
+from onlinekernels.base.validation.parameters import check_fraction
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Path, RunningEncoder
+
+__all__ = ["OnlineKernelDetector"]
+
+ROWS = {"low": (200, 300), "medium": (500, 1000), "high": (1000, 3000)}  # that Laplacian and Gaussian densities keep
+
+
+@dataclass(frozen=True, eq=False)
+class DetectorPlan(CompositePlan):
+    """Parameters of an `OnlineKernelDetector` that are in force."""
+
+    nu: float
+    effort: str
+    memory: int | None
+
+
+class OnlineKernelDetector(EnsembleLearner):
+    """A detector of novelty for streams that needs no tuning: densities at several widths, combined and judged by ranks.
+
+    Three log densities over uniform samples of all rows so far (`Smoother`), of z-scores with narrow and wide Laplacian kernels and of
+    arcsinh of z-scores with a Gaussian, and the distance from the middle. Each has its rank among its own past, the mean log of
+    these has a rank among its past, and an alert is a rank below a level near nu, `offset_`, which slowly follows how many there
+    were. So about a share nu of all rows alerts, whatever the units, and a burst of odd rows does not become ordinary by coming
+    often: samples of all rows have their fair share of it only.
+
+    Rows are kept as they looked when they came, in units of what was known then: so a column that only grows, such as a counter,
+    looks the same at any time. Of dates only the time of the day counts.
+
+    Parameters
+    ----------
+    nu : float
+        The share of rows to alert about; in (0, 1).
+    effort : "low", "medium" or "high"
+        How many rows are kept, and so how long an example takes.
+    memory : int or None
+        After how many rows the past fades, so that what drifts becomes ordinary; at least 1. None remembers for ever.
+    {encode}
+    {n_jobs}
+    {epochs}
+
+    {Attributes}
+
+    See Also
+    --------
+    Smoother : one density.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels import OnlineKernelDetector
+    >>> X = np.random.default_rng(0).normal(size=(1500, 3))
+    >>> model = OnlineKernelDetector(nu=0.02).partial_fit(X)
+    >>> model.predict([[0.1, 0.0, -0.2], [0.0, 7.0, 0.0]])
+    array([ 1, -1])
+    >>> next(iter(model.explain([0.0, 7.0, 0.0])))
+    'x1'
+    """
+
+    _plan_class = DetectorPlan
+
+    def __init__(self, nu: float = 0.02, effort: str = "medium", *, memory: int | None = None,
+                 encode: bool | RunningEncoder = True, n_jobs: int = 1, epochs: int = 1) -> None:
+        self.nu = nu
+        self.effort = effort
+        self.memory = memory
+        self.encode = encode
+        self.n_jobs = n_jobs
+        self.epochs = epochs
+
+    def _settings(self):
+        if not isinstance(self.effort, str) or self.effort not in EFFORTS:
+            raise validation.bad_parameter(self, "effort", '"low", "medium" or "high"', self.effort)
+        validation.check_count(self, "n_jobs")
+        memory = None if self.memory is None else validation.check_count(self, "memory")
+        return {"nu": check_fraction(self, "nu"), "effort": self.effort, "memory": memory}
+
+    def _own_loss(self):
+        return NuNovelty(self.nu)
+
+    def _to_learn(self, state, X, *others, **keywords):
+        rows = super()._to_learn(state, X, *others, **keywords)
+        return self._timeless(rows, self._pending[2])
+
+    def _to_predict(self, X):
+        return self._timeless(super()._to_predict(X), self._encoder)
+
+    @staticmethod
+    def _timeless(rows, encoder):
+        """Rows whose dates have a place in the day alone: in all else every row is the latest, and those of yesterday are far from it."""
+        places = [] if encoder is None or encoder._state is None or not isinstance(rows, np.ndarray) else encoder.places_of_time()
+        if places:
+            rows = rows.copy()
+            rows[:, places] = 0.0
+        return rows
+
+    def _begin(self, plan, X, targets, learned=None):
+        d, memory, (few, many) = X.shape[1], plan.memory, ROWS[plan.effort]
+
+        def density(kernel, size, seed):
+            return Smoother(NuNovelty(plan.nu), kernel, budget=Reservoir(size, memory, seed))
+
+        models = {
+            "narrow": (density(Laplacian(1.0 / (0.1 * d)), few, 1), "z"),
+            "wide": (density(Laplacian(1.0 / (0.3 * d)), few, 2), "z"),
+            "smooth": (density(Gaussian(0.3 * math.sqrt(d)), many, 3), "squashed"),
+        }
+        fading = 1.0 if memory is None else 1.0 - 1.0 / max(2, memory)
+        transforms = {"z": StandardScores(d, fading), "squashed": StandardScores(d, fading, squashed=True)}
+        members = built(models, transforms, X, 1, learned)
+        centre = Member("centre", Centre(d), "density", transforms["squashed"])
+        if learned is not None:
+            centre.go_on_from(learned["t"], ())
+        members.append(centre)
+        return Ensemble(members, AveragedRanks(len(members), memory or 0, plan.nu), "novelty", 1, d, transforms=transforms)
+
+    def explain(self, x: Any) -> Any:
+        """Which features make one example odd, {name: by how much}, the oddest first.
+
+        The example is put to the middle in one column after another, of words to the most frequent, and it is how much more ordinary
+        that makes it: the gain in the mean log density of the members, in nats.
+
+        Parameters
+        ----------
+        x : 1-d array, dictionary, list or pandas series
+            One example, as it would be learned.
+        """
+        with self._turn.shared:
+            state = self._fitted()
+            composition, means = state.composition, state.composition.transforms["z"].scaler.means
+            if self._encoder is not None:
+                columns = self._encoder.columns_of(means)
+            else:
+                columns = {name: ([j], means[[j]]) for j, name in enumerate(state.names())}
+            rows = np.repeat(self._member_row(state, x), len(columns) + 1, axis=0)
+            for row, (places, middle) in zip(rows[1:], columns.values(), strict=True):
+                row[places] = middle
+            scores = composition.members_scores(rows)[:, :-1, 0].mean(axis=1)
+        gains = dict(zip(columns, (scores[1:] - scores[0]).tolist(), strict=True))
+        return dict(sorted(gains.items(), key=lambda gain: -gain[1]))
+
+    def report(self, path: Path | None = None) -> Any:
+        """One screen about what happened: how many alerts, and how each member would have ranked the latest rows.
+
+        Parameters
+        ----------
+        path : str, path or None
+            Where to write a picture of it; needs matplotlib.
+        """
+        with self._turn:
+            composition = self._attribute().composition
+            lines = [f"{type(self).__name__}: {composition.t} examples, alerts below rank {composition.threshold():.3g}"]
+            for member in composition.members:
+                kept = 0 if member.model is None else member.model.n_terms_
+                lines.append(f"{member.name:<12}{kept:>8} rows kept" + (f"  disabled: {member.status}" if member.disabled else ""))
+        if path is not None:
+            self._picture().savefig(path)
+        return "\n".join(lines)
+
+    def _picture(self):
+        """Samples of the members' past scores, and of the mean of their ranks."""
+        from matplotlib import pyplot
+
+        composition = self._attribute().composition
+        figure, axes = pyplot.subplots(1, len(composition.members) + 1, figsize=(12, 3), layout="constrained")
+        ranks = composition.combiner
+        columns = [*ranks.each.ordered[:, : ranks.each.n], ranks.mean.ordered[0, : ranks.mean.n]]
+        for axis, name, values in zip(axes, [*(member.name for member in composition.members), "mean rank"], columns, strict=True):
+            axis.hist(values, bins=40)
+            axis.set_title(name)
+        return figure

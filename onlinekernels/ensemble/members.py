@@ -1,0 +1,144 @@
+"""The members of the front door: which models, with which kernels, at which effort.
+
+Letters: G is a Gaussian of width w sqrt(d), L a Laplacian (city-block) of width w d, both + 1; GL and LL have Linear() / d beside.
+"Fading" is behind a scaler with a memory of 100 rows, "ranks" behind normal scores of running ranks, "relevance" in units of how
+much features matter. Chosen on the streams that docs/tutorials/frontdoor.md names.
+"""
+import math
+
+from onlinekernels.algorithms.implicit import SILK, PassiveAggressive
+from onlinekernels.algorithms.recursive import KRLS
+from onlinekernels.algorithms.selftuned import SelfTuned
+from onlinekernels.algorithms.smoother import Smoother
+from onlinekernels.kernels import Gaussian, Laplacian, Linear
+from onlinekernels.preprocessing.scaling import RunningScaler
+
+__all__ = ["EFFORTS", "class_members", "number_members", "sparse_members"]
+
+EFFORTS = ("low", "medium", "high")
+POINTS = {"low": 32, "medium": 75, "high": 150}
+TUNED = {"low": {"axes": "own", "budget": 40, "window": 1000}, "medium": {"axes": "own"}, "high": {}}
+FAST = {"low": 24, "medium": 32, "high": 32}  # points of a posterior that remembers 50 rows or so
+KEPT = {"low": 500, "medium": 3000, "high": 5000}  # rows of the local average of numbers
+WIDEST = 300  # features beyond which a kernel is not learned: too many scales for a few hundred rows
+FLATTEST = 256  # features beyond which lines by least squares take too long; a dozen columns of words have as many, most of them empty
+
+
+def kernel(letters, w, d):
+    """A kernel by its letters, for d features of the size of 1."""
+    local = Gaussian(w * math.sqrt(d)) if letters[0] == "G" else Laplacian(1.0 / (w * d))
+    return (local + (1.0 / d) * Linear() if len(letters) > 1 else local) + 1.0
+
+
+def fading():
+    """A scaler that follows the last hundred rows or so."""
+    return RunningScaler(0.99)
+
+
+def class_members(effort, d):
+    """{name: (model, view)} for classes."""
+    points = POINTS[effort]
+
+    def posterior(letters, w, memory=1.0, scale=True, budget=points, tolerance=1e-2, noise=0.3):
+        return KRLS("multiclass_squared", kernel(letters, w, d), noise=noise, memory=memory, budget=budget, tolerance=tolerance,
+                    scale=scale)
+
+    def line(penalty, scale):
+        return PassiveAggressive("multiclass_hinge", "linear", penalty=penalty, scale=scale)
+
+    def near(w, rows, scale=True):
+        return Smoother("multiclass_squared", Gaussian(w * math.sqrt(d)), budget=rows, scale=scale)
+
+    found = {
+        "line": (line(0.01, True), None),
+        "line fading": (line(1.0, fading()), None),
+        "near 500": (near(0.06, 500), None),
+    }
+    tuned = d <= WIDEST
+    if effort != "low" or not tuned:
+        found |= {
+            "LL 1 fast": (posterior("LL", 1.0, 0.98, fading(), FAST[effort], 0.05), None),
+            "G 1 fading": (posterior("G", 1.0, scale=fading()), None),
+        }
+    if d <= FLATTEST:  # rare classes: with few mistakes to make, hinges learn little
+        squares = KRLS("multiclass_squared", (1.0 / d) * Linear() + 1.0, noise=1.0, scale=True)
+        found["line by squares"] = (squares, None)
+    if tuned:
+        found["self-tuned"] = (SelfTuned("multiclass_squared", **TUNED[effort]), None)
+    if effort == "low":
+        return {**found, "near 1500 ranks": (near(0.06, 1500, False), "ranks")}
+    found |= {
+        "G 2 fast": (posterior("G", 2.0, 0.98), None),
+        "LL 1 ranks": (posterior("LL", 1.0, scale=False, noise=1.0), "ranks"),
+        # Spikes, heavy tails, many zeros and ones: where most columns hardly vary, rows are nearer than their number of columns says
+        "L 0.2 ranks": (posterior("L", 0.2, scale=False, budget=max(100, points), noise=0.1), "ranks"),
+        "near 5000": (near(0.03, 5000), None),
+        "near 8000 ranks": (near(0.06, 8000, False), "ranks"),
+    }
+    found["near 5000 relevance"] = (near(0.12, 5000, not tuned), "relevance" if tuned else None)
+    if effort == "high":
+        found |= {
+            "LL 2": (posterior("LL", 2.0, 0.999), None),
+            "GL 0.25": (posterior("GL", 0.25, 0.999), None),
+            "L 1": (posterior("L", 1.0), None),
+            "L 1 ranks": (posterior("L", 1.0, scale=False), "ranks"),
+            "L 0.5 fading": (posterior("L", 0.5, 0.999, fading()), None),
+            "G 0.5 fast": (posterior("G", 0.5, 0.98), None),
+            "near 5000 wide": (near(0.12, 5000), None),
+            "near 5000 ranks wide": (near(0.12, 5000, False), "ranks"),
+            "line slow fading": (line(0.01, fading()), None),
+        }
+    return found
+
+
+def number_members(effort, d):
+    """{name: (model, view)} for numbers."""
+    points = max(72, POINTS[effort])
+
+    def posterior(letters, w, noise, memory=1.0, scale=True):
+        return KRLS("squared", kernel(letters, w, d), noise=noise, memory=memory, budget=points, tolerance=1e-2, scale=scale,
+                    scale_target=True)
+
+    def line(memory):
+        return KRLS("squared", (1.0 / d) * Linear() + 1.0, noise=0.1, memory=memory, scale=True, scale_target=True)
+
+    def near(scale=True):
+        return Smoother("squared", Gaussian(0.5), neighbours=3, budget=KEPT[effort], scale=scale)
+
+    tuned = d <= WIDEST
+    found = {
+        "LL 1": (posterior("LL", 1.0, 0.1), None),
+        "line": (line(0.999), None),
+        "near": (near(), None),
+    }
+    if effort == "low" and tuned:
+        return {**found, "self-tuned": (SelfTuned("squared", axes="own", budget=100), None)}
+    found |= {
+        "GL 1": (posterior("GL", 1.0, 0.1), None),
+        "GL 1 ranks": (posterior("GL", 1.0, 0.1, scale=False), "ranks"),
+    }
+    if effort == "low":
+        return found
+    found |= {
+        "L 1": (posterior("L", 1.0, 0.03), None),
+        "LL 2 ranks": (posterior("LL", 2.0, 0.1, scale=False), "ranks"),
+    }
+    if tuned:
+        found["self-tuned"] = (SelfTuned("squared"), None)
+    if effort == "high":
+        found |= {
+            "L 0.5": (posterior("L", 0.5, 0.03), None),
+            "GL 0.5": (posterior("GL", 0.5, 0.03), None),
+            "L 2 slow": (posterior("L", 2.0, 0.1, 0.999), None),
+            "near ranks": (near(False), "ranks"),
+        }
+    return found
+
+
+def sparse_members(task):
+    """{name: (model, view)} for sparse rows: lines alone."""
+    if task == "classes":
+        return {f"line {penalty:g}": (PassiveAggressive("multiclass_hinge", "linear", penalty=penalty), None)
+                for penalty in (0.01, 0.1, 1.0)} | {"logistic": (SILK("multiclass_logistic", "linear", budget=None), None)}
+    return {f"line {penalty:g}": (PassiveAggressive("insensitive", "linear", penalty=penalty, scale_target=True), None)
+            for penalty in (0.01, 0.1, 1.0)}

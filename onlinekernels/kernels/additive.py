@@ -1,0 +1,320 @@
+"""Additive models: f(x) = f_1(x_1) + ... + f_d(x_d), one smooth function per coordinate (H part 1).
+
+A kernel that is a sum over coordinates makes such a model, whatever the algorithm. These ones are
+separable to the left and to the right of their knot, so a balanced tree per coordinate evaluates f,
+and takes in a new term, in O(d log m) instead of O(d m).
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlinekernels.kernels.algebra import Kernel
+from onlinekernels.kernels.names import KERNELS
+from onlinekernels.base.validation import Real, bad_parameter, check_flag, check_integer, check_positive
+
+if TYPE_CHECKING:
+    from onlinekernels.annotations import Any, Callable, Examples, Sequence
+
+__all__ = ["Additive", "AdditiveExponential", "AdditiveMatern", "AdditiveSpline", "plot_components"]
+
+
+class _Additive(Kernel):
+    """Base: sum_j K(x_j, z_j).
+
+    Parameters
+    ----------
+    rate : float
+        How fast K falls with the distance, sigma of H; positive.
+    tree : bool
+        Run on trees. With False the kernel is evaluated term by term, like any other.
+    """
+
+    bounds: Any = None
+    tree: bool
+
+    def _core(self):
+        """K as the compiled core takes it."""
+        raise NotImplementedError
+
+    def ops(self) -> Any:
+        return [{"op": "additive", "kernel": self._core(), "bounds": self.bounds}]
+
+    def coordinate(self, j: int) -> Any:
+        return self
+
+    def additive(self) -> Any:
+        return {"additive": self._core(), "bounds": self.bounds, "scale": 1.0} if self.tree else None
+
+
+class AdditiveSpline(_Additive):
+    """Splines with infinitely many knots, summed over coordinates, H (2)::
+
+        K(p, q) = sum_{r=0}^{z} C(z,r) min(p,q)^(2z-r+1) |q-p|^r / (2z-r+1)  +  sum_{r=0}^{z} p^r q^r
+
+    With order z = 1 each f_j is a piecewise cubic polynomial (H prints 5/6 in (4); it is 1/6).
+
+    Parameters
+    ----------
+    order : int
+        z, from 0 (piecewise linear) to 31.
+    bounds : (low, high) or None
+        The kernel lives on (0, inf). Bounds map low to 0 and high to 1; values above high are fine. Numbers,
+        or arrays with one entry per feature.
+    {tree}
+
+    References
+    ----------
+    {H}
+
+    Examples
+    --------
+    >>> AdditiveSpline(order=1)([[1.0]], [[1.0], [2.0]])
+    array([[2.33333333, 3.83333333]])
+    >>> AdditiveSpline(order=1, bounds=(-5, 5))([[0.0, 1.0]], [[5.0, -5.0]]).round(4)
+    array([[2.6042]])
+    """
+
+    _values = {"order": lambda kernel, name: check_integer(kernel, name, 0, 31), "tree": check_flag}
+
+    def __init__(self, order: int = 1, bounds: tuple[float, float] | None = None, tree: bool = True) -> None:
+        self.order = order
+        self.bounds = bounds
+        self.tree = tree
+
+    def validate(self) -> None:
+        super().validate()
+        if self.bounds is None:
+            return
+        try:
+            low, high = (np.asarray(bound, dtype=float) for bound in self.bounds)
+            fine = np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()
+            fine = fine and low.ndim <= 1 and high.ndim <= 1
+        except (TypeError, ValueError):
+            fine = False
+        if not fine:
+            expected = "None or (low, high), numbers or arrays of one entry per feature, low < high"
+            raise bad_parameter(self, "bounds", expected, self.bounds)
+
+    def _core(self):
+        return "spline", int(self.order)
+
+    def coordinate(self, j: int) -> Any:
+        if self.bounds is None or all(np.ndim(bound) == 0 for bound in self.bounds):
+            return self
+        bounds = tuple(bound if np.size(bound) == 1 else bound[j] for bound in self.bounds)
+        return AdditiveSpline(self.order, bounds, self.tree)
+
+    def check_domain(self, X: Examples, name: str = "X") -> Any:
+        n_features = X.shape[1]
+        if self.bounds is None:
+            if (X <= 0).any():
+                raise ValueError(
+                    f"{name} must be positive for AdditiveSpline, whose domain is (0, inf). Got {X[X <= 0][0]:g}. "
+                    "Set bounds=(low, high) to map another range into it."
+                )
+            return
+        for bound in self.bounds:
+            if np.size(bound) not in (1, n_features):
+                raise ValueError(
+                    f"bounds has {np.size(bound)} entries and {name} has {n_features} features; expected as many."
+                )
+        low = np.broadcast_to(np.asarray(self.bounds[0], dtype=float), n_features)
+        if (X < low).any():
+            row, column = np.argwhere(X < low)[0]
+            raise ValueError(
+                f"{name} must not be below the lower bound for AdditiveSpline. Got {X[row, column]:g} in column {column}, "
+                f"where bounds begins at {low[column]:g}. Set bounds=(low, high) to a range that holds all values."
+            )
+
+    def restricts(self) -> Any:
+        return True
+
+
+class AdditiveExponential(_Additive):
+    """sum_j exp(-rate |x_j - z_j|): the continuous, rough kernel of H Fig. 1 (minus sign by erratum).
+
+    Parameters
+    ----------
+    {rate}
+    {tree}
+
+    References
+    ----------
+    {H}
+
+    Examples
+    --------
+    >>> AdditiveExponential(rate=1.0)([[0.0, 3.0]], [[1.0, 3.0]]).round(4)
+    array([[1.3679]])
+    """
+
+    _values = {"rate": check_positive, "tree": check_flag}
+
+    def __init__(self, rate: float = 1.0, tree: bool = True) -> None:
+        self.rate = rate
+        self.tree = tree
+
+    def _core(self):
+        return "exponential", float(self.rate)
+
+
+class AdditiveMatern(_Additive):
+    """sum_j of (1 + r) exp(-r), or (1 + r + r^2/3) exp(-r) for smoothness 2.5; r = rate |x_j - z_j|.
+
+    Parameters
+    ----------
+    {rate}
+    smoothness : float
+        1.5 or 2.5: f_j has one continuous derivative, or two.
+    {tree}
+
+    Examples
+    --------
+    >>> AdditiveMatern(rate=1.0)([[0.0]], [[1.0]]).round(4)
+    array([[0.7358]])
+    """
+
+    _values = {
+        "rate": check_positive,
+        "smoothness": Real("1.5 or 2.5", lambda value: value in (1.5, 2.5)),
+        "tree": check_flag,
+    }
+
+    def __init__(self, rate: float = 1.0, smoothness: float = 1.5, tree: bool = True) -> None:
+        self.rate = rate
+        self.smoothness = smoothness
+        self.tree = tree
+
+    def _core(self):
+        return "matern", float(self.rate), float(self.smoothness)
+
+
+def _check_functions(kernel, name):
+    functions = getattr(kernel, name)
+    fine = isinstance(functions, (list, tuple)) and 1 <= len(functions) <= 32 and all(map(callable, functions))
+    if not fine:
+        raise bad_parameter(kernel, name, "a list of 1 to 32 functions of an array", functions)
+
+
+class Additive(_Additive):
+    """A kernel of your own, summed over coordinates, from its left and right functions (H section 1)::
+
+        K(p, q) = sum_i left_i(p) right_i(q)    for p <= q, and K(q, p) = K(p, q)
+
+    Without a budget it runs on trees, like the other additive kernels. With one, and with ``tree=False``, it is evaluated term
+    by term in Python, which is slow. The trees add up values of the functions, so these should be of moderate size
+    where your data are.
+
+    Parameters
+    ----------
+    left : list of functions
+        Of the smaller number. Each takes an array of numbers and gives as many, or one for all.
+    right : list of functions
+        Of the larger number, as many.
+    {tree}
+
+    References
+    ----------
+    {H}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> brownian = Additive([lambda p: p], [np.ones_like])          # min(p, q), for positive numbers
+    >>> brownian([[1.0], [2.0]])
+    array([[1., 1.],
+           [1., 2.]])
+    >>> from onlinekernels import NORMA
+    >>> NORMA("squared", brownian, step=0.5).fit([[1.0], [0.5]], [1.0, 1.0]).n_terms_
+    2
+    """
+
+    _values = {"left": _check_functions, "right": _check_functions, "tree": check_flag}
+
+    def __init__(self, left: Sequence[Callable[..., Any]], right: Sequence[Callable[..., Any]],
+                 tree: bool = True) -> None:
+        self.left = left
+        self.right = right
+        self.tree = tree
+
+    def validate(self) -> None:
+        super().validate()
+        if len(self.left) != len(self.right):
+            raise bad_parameter(self, "right", f"a list of as many functions as left, {len(self.left)}", self.right)
+
+    def _core(self):
+        return "own", list(self.left), list(self.right)
+
+    def ops(self) -> Any:
+        return None  # beside the trees, only Python can evaluate it
+
+    def row(self, x: Any, points: Any) -> Any:
+        if not len(points):
+            return np.zeros(0)
+        points = np.asarray(points, dtype=float)
+        x = np.broadcast_to(np.asarray(x, dtype=float), points.shape)
+        low, high = np.minimum(points, x).ravel(), np.maximum(points, x).ravel()
+        values = sum(left(low) * right(high) for left, right in zip(self.left, self.right))
+        return np.broadcast_to(values, low.shape).reshape(points.shape).sum(axis=1)
+
+    def __deepcopy__(self, memo):
+        return Additive(self.left, self.right, self.tree)  # the same functions, so that models with them can be compared
+
+
+KERNELS.update({kernel.__name__.lower(): kernel for kernel in (AdditiveSpline, AdditiveExponential, AdditiveMatern)})
+
+
+def plot_components(model: Any, X: Examples | None = None, *, names: Sequence[str] | None = None, points: int = 200,
+                    axes: Any = None) -> Any:
+    """Draw every f_j of a fitted additive model, with a rug of the data's values below.
+
+    Needs matplotlib (``pip install matplotlib``).
+
+    Parameters
+    ----------
+    model : fitted model with an additive kernel
+    X : array of shape (n, n_features) or None
+        Data for ranges and rugs; the knots of the model if not given.
+    names : list of str or None
+        Names of the features.
+    points : int
+        Values of each f_j to compute.
+    axes : sequence of matplotlib axes or None
+        Where to draw, one per feature; a new figure if not given.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+    """
+    import matplotlib.pyplot as plt
+
+    columns = model.knots_ if X is None else list(np.asarray(X, dtype=float).T)
+    names = [f"x{j}" for j in range(len(columns))] if names is None else list(names)
+    for what, given in (("X", columns), ("names", names), ("axes", columns if axes is None else np.ravel(axes))):
+        if len(given) < len(model.knots_):
+            raise ValueError(f"{what} must have an entry for each of the {len(model.knots_)} features. Got {len(given)}.")
+    if axes is None:
+        wide = min(4, len(columns))
+        tall = -(-len(columns) // wide)
+        figure, axes = plt.subplots(tall, wide, figsize=(3.2 * wide, 2.6 * tall), sharey=True, squeeze=False,
+                                    layout="constrained")
+        for unused in axes.flat[len(columns) :]:
+            unused.set_axis_off()
+    axes = np.asarray(axes).ravel()
+    labels = model.classes_ if hasattr(model, "classes_") and len(model.classes_) > 2 else None
+    for j, (axis, column, name) in enumerate(zip(axes, columns, names)):
+        if len(column) == 0:
+            continue
+        grid = np.linspace(column.min(), column.max(), points)
+        values = model.component(j, grid)
+        lines = axis.plot(grid, values)
+        axis.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
+        rug = column if len(column) <= 400 else np.quantile(column, np.linspace(0, 1, 400), method="nearest")
+        axis.plot(rug, np.zeros(len(rug)), "|", color="0.4", alpha=0.4, markersize=7,
+                  transform=axis.get_xaxis_transform(), clip_on=False)
+        axis.set_xlabel(name)
+        if labels is not None and j == 0:
+            axis.legend(lines, [str(label) for label in labels], fontsize="small")
+    return axes[0].figure

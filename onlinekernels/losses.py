@@ -1,2 +1,0 @@
-"""Losses: the public names of `onlinekernels.nouns`."""
-from onlinekernels.nouns.losses import *  # noqa: F403

@@ -1,1 +1,0 @@
-"""What users name: kernels, losses, steps, budgets, structures of labels, scalers.  Plain objects."""
