@@ -105,7 +105,7 @@ def test_dependencies_point_one_way():
     went_up = set()
     for module, tree in files():
         for other, at_the_top in imported_modules(tree):
-            if module == "__main__" or module.split(".")[0] == other.split(".")[0]:
+            if module == "__main__" or module.split(".")[0] == other.split(".")[0] and layer_of(module) == layer_of(other):
                 continue
             if (module, other) in GOES_UP and not at_the_top:
                 went_up.add((module, other))

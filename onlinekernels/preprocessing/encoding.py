@@ -153,7 +153,7 @@ class RunningEncoder(RunningTransformer):
 
     def after_one(self, row: Array) -> Any:
         """The encoder that has learned such a row as well."""
-        state = self._state
+        state = self._attribute()
         mean, count, shown = state.mean.copy(), state.count.copy(), state.shown.copy()
         fill(row[None], mean, count, shown, np.full(len(row), state.memory), True)
         fresh = RunningEncoder.__new__(RunningEncoder)
