@@ -429,12 +429,10 @@ FAULTS = [
     ("ensemble.pyx", "blocks stacking", [
         ("self.until < n or n > 0 and self.diverged", "self.until < n"),
         ("enabled[0] = self.until > i", "enabled[0] = True"),
-        ("member.until = 0", "pass"),
         ("self.labels[code] >= known or self.codes[self.labels[code]] != code", "self.labels[code] >= known"),
         ("tries == TRIES or not self.backend.test(i, self.raw, NULL)", "tries == TRIES"),
         ("isinstance(error, MemoryError) or not isinstance(error, Exception)", "not isinstance(error, Exception)"),
         ("member.backend.settle()", "pass"),
-        ("n = n // 2", "n = 1"),
     ]),
     ("engine.pyx", "blocks", [
         ("isinstance(e.error, Exception) and not isinstance(e.error, MemoryError)", "isinstance(e.error, Exception)"),

@@ -599,7 +599,6 @@ cdef class Ensemble(Backend):
             for transform in self.transforms.values():
                 transform.open(self.data + first * self.n_features, n)
             for member in self.members:
-                member.until = 0
                 if not member.disabled:
                     member.open(self.examples, first, n, self.told if self.fences is not None else y, weights, self.targets,
                                 self.outputs)
