@@ -542,7 +542,9 @@ cdef class Ensemble(Backend):
     cdef int share(self, Py_ssize_t n) except -1:
         """See whether threads share the members of a block of n rows; they are made, and members dealt, when first needed."""
         self.is_shared = False
-        if self.n_jobs <= 1 or n < SHARED:
+        if self.n_jobs == 1:
+            self.pool = None
+        if self.n_jobs == 1 or n < SHARED:
             return 0
         if self.pool is None or not self.pool.serves(self.n_jobs):
             self.deal()
@@ -944,6 +946,8 @@ cdef class Ensemble(Backend):
         """Warn of members that were disabled in the latest block, and raise what signals have raised in a member's own code."""
         cdef Member member
         for member in self.members:
+            if isinstance(member.backend, Ensemble) and not member.disabled:
+                member.backend.settle()
             if member.disabled and member.text is None:
                 member.find_reason()
                 self.warn_of(member)
