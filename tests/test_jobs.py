@@ -41,6 +41,13 @@ def learned(model, y, sizes=SIZES):
     return found
 
 
+def threads_now():
+    """How many threads there are when those of models that are gone have ended."""
+    gc.collect()
+    time.sleep(0.2)
+    return _thread._count()
+
+
 def extra_threads(before, expected, seconds=30):
     """Threads beyond those before, as soon as they are as many as expected, or in vain."""
     end = time.monotonic() + seconds
@@ -52,7 +59,7 @@ def extra_threads(before, expected, seconds=30):
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_same_bits_with_one_two_and_three(name):
     make, y = MAKERS[name]
-    models, before = [make(n) for n in (1, 2, 3)], _thread._count()
+    models, before = [make(n) for n in (1, 2, 3)], threads_now()
     one, two, three = (learned(model, y) for model in models)
     assert one == two == three
     assert extra_threads(before, 2 + 3) == 5
@@ -60,7 +67,7 @@ def test_the_same_bits_with_one_two_and_three(name):
 
 
 def test_threads_come_when_needed_and_go_with_the_model():
-    before = _thread._count()
+    before = threads_now()
     model = numbers(2)
     learned(model, Y, (15, 1))
     assert _thread._count() == before, "blocks that are too small"
@@ -82,7 +89,7 @@ def test_threads_come_when_needed_and_go_with_the_model():
 
 
 def test_many_models():
-    before = _thread._count()
+    before = threads_now()
     models = [ok.OnlineKernelRegressor("low", n_jobs=2) for _ in range(30)]
     found = [learned(model, Y, (40, 40)) for model in models]
     assert all(each == found[0] for each in found) and _thread._count() == before + 60
@@ -95,7 +102,7 @@ def test_many_models():
 def test_a_copy_has_threads_of_its_own(twin):
     model = numbers(2)
     learned(model, Y, (128,))
-    before = _thread._count()
+    before = threads_now()
     other = twin(model)
     assert _thread._count() == before
     for size in (200, 16):
