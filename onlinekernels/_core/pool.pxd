@@ -12,14 +12,14 @@ cdef class Crew:
     cdef PyThread_type_lock finished    # the caller waits here for the last of them
     cdef PyThread_type_lock guard       # of the numbers below
     cdef Py_ssize_t next, n, busy       # the next task, tasks, and threads that are at it
-    cdef Py_ssize_t n_threads, room     # threads, and locks for them
+    cdef Py_ssize_t n_threads, room     # threads that have begun, and locks for all
     cdef Task task
     cdef void* context
     cdef bint stopped
     cdef long long generation           # of the process that has the threads
 
     cdef void call(self, Task task, void* context, Py_ssize_t n) noexcept nogil
-    cdef void serve(self, Py_ssize_t which) noexcept nogil
+    cdef void serve(self) noexcept nogil
     cdef void stop(self) noexcept
 
 

@@ -1,6 +1,6 @@
 """Threads that work for one model.
 
-They are made once, wait without the interpreter's lock, and end when their model is gone.  Whoever calls them waits for all
+They are made once, report when they have begun, wait without the interpreter's lock, and end when their model is gone.  Whoever calls them waits for all
 tasks, also without the interpreter's lock: no Python runs in the calling thread, so no signal comes in between, and it cannot
 fork.  A process that another thread has forked has no threads but that one, so it makes a pool of its own.  At the end of the
 interpreter nobody waits for them.
@@ -58,14 +58,19 @@ cdef class Crew:
         free_lock(self.guard)
         free(self.begin)
 
-    def work(self, Py_ssize_t which):
+    def work(self):
         """What a thread does until the pool is gone."""
         with nogil:
-            self.serve(which)
+            self.serve()
 
-    cdef void serve(self, Py_ssize_t which) noexcept nogil:
-        cdef Py_ssize_t k
+    cdef void serve(self) noexcept nogil:
+        """Report, so that whoever calls knows of this thread, and do what there is to do."""
+        cdef Py_ssize_t k, which
         cdef bint is_last
+        PyThread_acquire_lock(self.guard, WAIT_LOCK)
+        which = self.n_threads
+        self.n_threads += 1
+        PyThread_release_lock(self.guard)
         while True:
             PyThread_acquire_lock(self.begin[which], WAIT_LOCK)
             if self.stopped:
@@ -86,9 +91,12 @@ cdef class Crew:
                 PyThread_release_lock(self.finished)
 
     cdef void call(self, Task task, void* context, Py_ssize_t n) noexcept nogil:
-        cdef Py_ssize_t i
-        self.task, self.context, self.n, self.next, self.busy = task, context, n, 0, self.n_threads
-        for i in range(self.n_threads):
+        cdef Py_ssize_t i, there
+        PyThread_acquire_lock(self.guard, WAIT_LOCK)
+        there = self.n_threads
+        self.task, self.context, self.n, self.next, self.busy = task, context, n, 0, there
+        PyThread_release_lock(self.guard)
+        for i in range(there):
             PyThread_release_lock(self.begin[i])
         PyThread_acquire_lock(self.finished, WAIT_LOCK)
 
@@ -115,10 +123,9 @@ cdef class Pool:
         self.crew, self.wanted = Crew(n_threads), n_threads
         for i in range(n_threads):
             try:
-                start_new_thread(self.crew.work, (i,))
+                start_new_thread(self.crew.work, ())
             except RuntimeError:                # no more threads, or the interpreter is about to end
                 return
-            self.crew.n_threads += 1
 
     def __dealloc__(self):
         if self.crew is not None:
@@ -126,7 +133,7 @@ cdef class Pool:
 
     @property
     def n_threads(self):
-        """How many there are."""
+        """How many are at hand: they begin by themselves, and one that finds no memory for its first step never does."""
         return self.crew.n_threads
 
     cdef bint serves(self, Py_ssize_t n_threads) noexcept:
