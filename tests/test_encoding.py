@@ -671,3 +671,14 @@ def test_on_an_ordinary_table_encoded_rows_are_worth_more_than_a_linear_model():
             ours = area(scores[:, 1] - scores[:, 0], y)
             theirs = area(linear_scores(rows, y), y)
             assert ours >= theirs + ahead, (interaction, seed, ours, theirs)
+
+
+def test_the_encoder_has_seen_a_row_that_is_learned_and_then_warned_of():
+    """Warnings that are errors come after the row: the model has learned it, and so has its encoder."""
+    rows = 3.0 * np.random.default_rng(0).normal(size=(300, 3))
+    model = ok.NORMA("squared", "linear", step=3.0, regularization=0.0, encode=True).partial_fit(rows[:5], rows[:5, 0])
+    with warnings.catch_warnings(), pytest.raises(ok.LearningWarning, match="diverges"):
+        warnings.simplefilter("error")
+        for row in rows[5:]:
+            model.learn_one(row, row[0])
+    assert 5 < model.t_ == model.encoder_._state.rows < len(rows)

@@ -2,6 +2,7 @@
 cimport cython
 from onlinekernels._core.backend cimport Backend
 from onlinekernels._core.combiners cimport AveragedRanks, Calibration, Combiner, IntervalTracker, PriorCorrection, TargetFences
+from onlinekernels._core.pool cimport Pool
 from onlinekernels._core.smoother cimport LocalRows
 from onlinekernels._core.transforms cimport Relevance, Transform
 
@@ -55,7 +56,7 @@ cdef class Member:
     cdef int attach(self, examples, Py_ssize_t n) except -1
     cdef int open(self, examples, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t targets,
                   Py_ssize_t labels) except -1
-    cdef void run_all(self, Py_ssize_t n, double* scores, Py_ssize_t stride, Py_ssize_t outputs, double* deviations,
+    cdef void run_all(self, Py_ssize_t k, Py_ssize_t n, double* scores, Py_ssize_t stride, Py_ssize_t outputs, double* deviations,
                       Py_ssize_t spread, Py_ssize_t groups) noexcept nogil
     cdef void test_all(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations, Py_ssize_t groups) noexcept nogil
     cdef void train_all(self, Py_ssize_t i) noexcept nogil
@@ -113,12 +114,20 @@ cdef class Ensemble(Backend):
     cdef double* loss_sums
     cdef public list history            # (t, weights, losses so far)
     cdef public Py_ssize_t stride       # rows between two entries
-    cdef public Py_ssize_t n_jobs       # threads
+    cdef public Py_ssize_t n_jobs       # threads that are wanted
+    cdef Pool pool                      # of them, or None
+    cdef object memory_of_order         # owns this:
+    cdef Py_ssize_t* order              # in which threads take members; the last are those that the caller keeps
+    cdef Py_ssize_t n_dealt             # the others
     # The call
     cdef object examples
     cdef const double* data             # of dense rows
     # The block
+    cdef Py_ssize_t first               # row of the call
     cdef Py_ssize_t rows                # 0: none is open
+    cdef bint is_shared                 # whether threads share the members
+    cdef list errors                    # of the members, in getting ready,
+    cdef bint has_errors                # if there are any
     cdef Py_ssize_t outputs
     cdef const double* y
     cdef const double* weights
@@ -140,6 +149,11 @@ cdef class Ensemble(Backend):
     cdef Py_ssize_t room_rows, room_outputs
 
     cdef int link(self) except -1
+    cdef int share(self, Py_ssize_t n) except -1
+    cdef int deal(self) except -1
+    cdef int open_members(self) except -1
+    cdef void open_member(self, Py_ssize_t k) noexcept
+    cdef void run_member(self, Py_ssize_t k) noexcept nogil
     cdef object seen_by(self, Member member, dict seen, examples, Py_ssize_t n)
     cdef int ask_members(self, examples, Py_ssize_t n, Py_ssize_t outputs, double* table, double* spreads) except -1
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t outputs) except -1

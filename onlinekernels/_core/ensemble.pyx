@@ -19,6 +19,7 @@ cdef enum:
     BLOCK = 128         # rows at most that all members learn before anything else happens
     SPACING = 512       # rows between two entries of the history, at first
     TRIES = 9           # of a member to learn a row while signals come
+    SHARED = 16         # rows at least of which several threads learn
     ENTRIES = 256       # of a history; then every second one goes, and entries are twice as far apart
 
 cdef double LARGEST = 1e120     # answer of a member: squares of larger ones would leave the combiner without numbers
@@ -147,15 +148,16 @@ cdef class Member:
         self.trained, self.is_wild, self.diverged = 0, False, False
         return 0
 
-    cdef void run_all(self, Py_ssize_t n, double* scores, Py_ssize_t stride, Py_ssize_t outputs, double* deviations,
+    cdef void run_all(self, Py_ssize_t k, Py_ssize_t n, double* scores, Py_ssize_t stride, Py_ssize_t outputs, double* deviations,
                       Py_ssize_t spread, Py_ssize_t groups) noexcept nogil:
-        """Test and train all rows of the block, as do the members that follow; strides are from row to row."""
+        """The member k places further on tests and trains all rows of the block; strides are from row to row."""
         cdef Py_ssize_t i
+        if k:
+            self.next.run_all(k - 1, n, scores + outputs, stride, outputs, deviations + groups, spread, groups)
+            return
         for i in range(n):
             self.test(i, scores + i * stride, outputs, deviations + i * spread)
             self.train(i)
-        if self.next is not None:
-            self.next.run_all(n, scores + outputs, stride, outputs, deviations + groups, spread, groups)
 
     cdef void test_all(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations, Py_ssize_t groups) noexcept nogil:
         """Test row i, as do the members that follow."""
@@ -319,6 +321,11 @@ cdef class Member:
         for l in range(outputs):
             scores[l] = -1.0 if self.scale >= MARGIN else 0.0
 
+    @property
+    def calls_python(self):
+        """Whether code of the user's runs in it, or in a member of it."""
+        return self.has_python or isinstance(self.backend, Ensemble) and any(each.calls_python for each in self.backend.members)
+
     def may_fail(self, error):
         """Whether an error in getting ready is about these rows, or the user's code, and so the member's own."""
         if isinstance(error, MemoryError) or not isinstance(error, Exception):
@@ -462,6 +469,15 @@ cdef class Centre(Backend):
         return 0
 
 
+cdef void open_task(void* ensemble, Py_ssize_t k) noexcept nogil:
+    with gil:
+        (<Ensemble> ensemble).open_member((<Ensemble> ensemble).order[k])
+
+
+cdef void run_task(void* ensemble, Py_ssize_t k) noexcept nogil:
+    (<Ensemble> ensemble).run_member((<Ensemble> ensemble).order[k])
+
+
 cdef class Ensemble(Backend):
     """Members, what their rows go through first, and a combiner.
 
@@ -507,6 +523,7 @@ cdef class Ensemble(Backend):
         self.n_features, self.joined = n_features, joined
         self.stride, self.history, self.n_jobs = SPACING, [], 1
         self.knows_no_losses, self.looks_early = task == "novelty", fences is not None or relevance is not None
+        self.errors = [None] * len(self.members)
         self.link()
         losses = np.zeros(len(self.members) + 1)
         self.loss_sums, self.losses = <double*> array_data(losses), losses
@@ -520,6 +537,29 @@ cdef class Ensemble(Backend):
             member.next = None
             before = member
         self.first_member = self.members[0]
+        return 0
+
+    cdef int share(self, Py_ssize_t n) except -1:
+        """See whether threads share the members of a block of n rows; they are made, and members dealt, when first needed."""
+        self.is_shared = False
+        if self.n_jobs == 1:
+            self.pool = None
+        if self.n_jobs == 1 or n < SHARED:
+            return 0
+        if self.pool is None or not self.pool.serves(self.n_jobs):
+            self.deal()
+            self.pool = Pool(self.n_jobs)
+        self.is_shared = self.pool.n_threads > 1 and self.n_dealt > 1
+        return 0
+
+    cdef int deal(self) except -1:
+        """In which order threads take members: ensembles first, which have most to do. Who calls Python stays with the caller."""
+        cdef Py_ssize_t[::1] order
+        dealt = [k for k, member in enumerate(self.members) if not member.calls_python]
+        dealt.sort(key=lambda k: not isinstance(self.members[k].backend, Ensemble))
+        alone = [k for k, member in enumerate(self.members) if member.calls_python]
+        order = found = np.array(dealt + alone, dtype=np.intp)
+        self.order, self.memory_of_order, self.n_dealt = &order[0], found, len(dealt)
         return 0
 
     # ---- A call -------------------------------------------------------------------------------
@@ -585,34 +625,26 @@ cdef class Ensemble(Backend):
         return 0
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
-        cdef Member member
         cdef Transform transform
         cdef Py_ssize_t i, joined = self.joined
         self.prepare()
         self.outputs = self.outputs_for(labels)
         self.reserve(n, self.outputs)
-        self.y, self.weights, self.rows = y, weights, n
-        member = None
+        self.y, self.weights, self.first, self.rows = y, weights, first, n
         if self.fences is not None:
             self.fences.clip(y, n, self.told)
         try:
             for transform in self.transforms.values():
                 transform.open(self.data + first * self.n_features, n)
-            for member in self.members:
-                if not member.disabled:
-                    member.open(self.examples, first, n, self.told if self.fences is not None else y, weights, self.targets,
-                                self.outputs)
-            member = None
+            self.open_members()
             if self.nearby is not None:
                 self.nearby.open(self.near.out, n, self.targets)
             self.combiner.open(n, self.outputs)
             if self.correction is not None:
                 self.correction.open(n, self.outputs)
-        except BaseException as error:
+        except BaseException:
             self.commit(0)
-            if member is None or not member.may_fail(error):
-                raise
-            raise error if isinstance(error, MemberError) else MemberError(member, error)
+            raise
         for i in range(n):
             self.joined_before[i] = joined
             if self.task == "classes":
@@ -621,6 +653,38 @@ cdef class Ensemble(Backend):
         if self.t == 0 and not self.has_learned_members():      # what is said of the first row is not worth judging
             self.counts[0] = 0.0
         return 0
+
+    cdef int open_members(self) except -1:
+        """Let all members open the block. The error of the first that fails is raised, unless there is a signal."""
+        cdef Py_ssize_t k, first = -1, m = len(self.members)
+        if self.is_shared:
+            with nogil:
+                self.pool.call(open_task, <void*> self, self.n_dealt)
+        for k in range(self.n_dealt if self.is_shared else 0, m):
+            if self.is_shared or not self.has_errors:
+                self.open_member(self.order[k] if self.is_shared else k)
+        if not self.has_errors:
+            return 0
+        for k in range(m):
+            if self.errors[k] is not None and (first < 0 or not isinstance(self.errors[k], Exception)):
+                first = k
+        member, error = self.members[first], self.errors[first]
+        for k in range(m):
+            self.errors[k] = None
+        self.has_errors = False
+        raise MemberError(member, error) if member.may_fail(error) and not isinstance(error, MemberError) else error
+
+    cdef void open_member(self, Py_ssize_t k) noexcept:
+        """Let a member open the block, and keep its error."""
+        cdef Member member = self.members[k]
+        member.until = 0
+        if member.disabled:
+            return
+        try:
+            member.open(self.examples, self.first, self.rows, self.told if self.fences is not None else self.y, self.weights,
+                        self.targets, self.outputs)
+        except BaseException as error:
+            self.errors[k], self.has_errors = error, True
 
     cdef bint has_learned_members(self):
         cdef Member member
@@ -791,7 +855,7 @@ cdef class Ensemble(Backend):
                 self.joined = max(self.joined_before[n - 1], <Py_ssize_t> self.y[n - 1] + 1)
             if self.task == "novelty" and self.t in YOUNG:
                 (<AveragedRanks> self.combiner).begin_anew()
-        self.rows = 0
+        self.rows, self.is_shared = 0, False
 
     # ---- For Python ---------------------------------------------------------------------------
 
@@ -844,18 +908,28 @@ cdef class Ensemble(Backend):
 
     cdef void run_block(self, Py_ssize_t n, const double* y, double* scores, Py_ssize_t stride, double* deviations,
                         double* innovations) noexcept nogil:
-        """Members one after another, then the combiner."""
-        cdef Py_ssize_t m = self.combiner.n_members
-        self.first_member.run_all(n, self.table, m * self.outputs, self.outputs, self.member_deviations, m * self.groups, self.groups)
+        """Members one after another, or side by side, then the combiner."""
+        cdef Py_ssize_t k
+        if self.is_shared:
+            self.pool.call(run_task, <void*> self, self.n_dealt)
+        for k in range(self.n_dealt if self.is_shared else 0, self.combiner.n_members):
+            self.run_member(self.order[k] if self.is_shared else k)
         self.combine(0, n)
         memcpy(scores, self.answers, n * self.outputs * sizeof(double))
         memcpy(deviations, self.deviations, n * self.groups * sizeof(double))
         if self.intervals is not None:
             memcpy(innovations, self.innovations_of_rows, n * self.groups * sizeof(double))
 
+    cdef void run_member(self, Py_ssize_t k) noexcept nogil:
+        """Let a member test and train all rows of the block."""
+        cdef Py_ssize_t m = self.combiner.n_members
+        self.first_member.run_all(k, self.rows, self.table, m * self.outputs, self.outputs, self.member_deviations, m * self.groups,
+                                  self.groups)
+
     cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
         """Open a block of at most n rows; how many. A member that cannot take its first row is disabled."""
         while True:
+            self.share(n)
             try:
                 self.open(first, n, y, weights, labels)
                 return n
@@ -872,6 +946,8 @@ cdef class Ensemble(Backend):
         """Warn of members that were disabled in the latest block, and raise what signals have raised in a member's own code."""
         cdef Member member
         for member in self.members:
+            if isinstance(member.backend, Ensemble) and not member.disabled:
+                member.backend.settle()
             if member.disabled and member.text is None:
                 member.find_reason()
                 self.warn_of(member)

@@ -18,8 +18,6 @@ from _thread import allocate_lock
 cimport cython
 from cpython.pythread cimport PyThread_get_thread_ident
 
-cdef long long generation       # forks between the first process and this one
-
 cdef enum Purpose:
     LOOK
     PREDICT

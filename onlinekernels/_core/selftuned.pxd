@@ -37,7 +37,6 @@ cdef class SelfTuning(Ensemble):
     cdef long long checked              # row at which a change was looked for last
     cdef readonly object pending        # the refresh under way, or None
     cdef readonly list refreshes        # (t, whether by an alarm, what each kind has learned)
-    cdef Py_ssize_t first               # row of the call with which the block begins
     cdef object memory_of_rows          # owns these, both rings in which row t is at t % size:
     cdef double* kept                   # rows, targets and weights,
     cdef double* losses_kept            # losses of the learned members and of the plain one

@@ -188,11 +188,6 @@ cdef class SelfTuning(Ensemble):
             return rows
         return max(1, min(rows, (self.begin if self.pending is None else self.pending.until) - self.t))
 
-    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
-                  Py_ssize_t labels) except -1:
-        self.first = first
-        return Ensemble.open(self, first, n, y, weights, labels)
-
     cdef void combine(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         cdef Py_ssize_t i
         for i in range(begin, end):

@@ -190,9 +190,11 @@ class Learning:
         if target is None or not engine.takes(x):
             return False
         after = None if encoder is None else encoder.after_one(x)
-        self._learn_one(state, engine, x, target, state)
-        if after is not None:
-            self.__dict__["_encoder"] = after
+        try:
+            self._learn_one(state, engine, x, target, state)
+        finally:                                # a warning that is an error comes after the row is learned
+            if after is not None and engine.done:
+                self.__dict__["_encoder"] = after
         return True
 
     def _learn_with_care(self, x, y):

@@ -52,7 +52,8 @@ class EnsembleLearner(OnlineComposite):
     Parameters
     ----------
     n_jobs : int
-        How many threads members learn in; at least 1. It may be set at any time.
+        How many threads members learn in; at least 1. It may be set at any time. Chunks of fewer than 16 rows are learned in
+        one, and so are members with a loss or kernel of yours. Answers are the same.
     """
 
     loss = None  # that of the members' task

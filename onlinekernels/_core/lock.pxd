@@ -1,0 +1,3 @@
+"""What threads and forks have to do with models."""
+
+cdef long long generation       # forks between the first process and this one
