@@ -483,7 +483,7 @@ def sleeping(package):
         others = [path for path in sources if (path.suffix == ".h") == name.endswith(".h")]
         found = next((paths for paths in ([path for path in some if old in sources[path]] for some in (likely, others)) if paths), [])
         text = with_fault(sources[found[0]], number, old, new, found[0].suffix[1:]) if len(found) == 1 else None
-        if text is None or not all((ROOT / "tests" / f"test_{test}.py").exists() for test in tests):
+        if text is None or not all(any((ROOT / "tests").rglob(f"test_{test}.py")) for test in tests):
             stale.append(number)
         if text is not None:
             sources[found[0]] = changed[found[0]] = text
@@ -518,7 +518,7 @@ def prepare(where):
 
 def run(where, number, tests, slow, directory):
     """(outcome, seconds, first failing test) of the tests named for a fault."""
-    paths = [path for name in tests for path in [directory / f"test_{name}.py"] if path.exists()]
+    paths = [path for name in tests for path in directory.rglob(f"test_{name}.py")]
     environment = {**os.environ, "ONLINEKERNELS_FAULT": str(number), "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(where)}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", *(["-n0"] if has_xdist() else []),
                *(["-m", ""] if slow else []), *map(str, paths)]

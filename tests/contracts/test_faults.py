@@ -7,7 +7,8 @@ import signal
 
 import numpy as np
 import pytest
-from faults import FAULTS, KINDS, LETTERS, NEW, POINTS, SIGNS, G, aside, disturbed, places, survives
+from contracts.registry import KINDS, LETTERS, NEW, POINTS, SIGNS, G
+from faults import FAULTS, aside, disturbed, places, survives
 
 import onlinekernels as ok
 
