@@ -273,7 +273,7 @@ FAULTS = [
         ("self.target_scaler.kind = self.plan.scale_target", "pass"),
         ("chosen if sample_weight is None else chosen * sample_weight", "chosen"),
     ]),
-    ("learner.py", "interface input initial errors independence threads long_streams parameters", [
+    ("learner.py", "contracts interface input initial errors threads long_streams parameters", [
         ("epoch * len(X)", "0"),
         ("float(np.quantile(scores, state.loss.nu))", "float(np.quantile(scores, 1 - state.loss.nu))"),
         ("is_new and earlier + learned == 0", "False"),
@@ -355,7 +355,8 @@ FAULTS = [
         ("(1.0 - share) * belief[i] / total + share / n", "belief[i] / total"),
         ("1.0 if fabs(error) < 4.0 else 4.0 / fabs(error)", "1.0"),
         ("self.errors.t >= FEW_ROWS and least <= largest", "False"),
-        ("0.0 if not enabled[i] else d[i] - mean if self.about_mean", "d[i] - mean if self.about_mean"),
+        ("0.0 if not enabled[i] else d[i] - mean if self.about_mean else d[i] - self.origin_value",
+         "d[i] - mean if self.about_mean else d[i] - self.origin_value"),
         ("self.t >= FEW_ROWS and square > 16.0 * size", "square > 16.0 * size"),
         ("total += trust[i] if enabled[i] else 0.0", "total += trust[i]"),
         ("size, counts[t]) if enabled[i] else own", "size, counts[t])"),

@@ -168,14 +168,6 @@ def test_widths_of_a_stream_follow_its_first_rows_however_it_is_cut(model, tmp_p
         np.testing.assert_allclose(stream, given, rtol=1e-9, atol=1e-9 * np.abs(given).max())
 
 
-def test_learn_one_goes_the_same_way():
-    whole, one = ok.SILK().partial_fit(X * 64, LABELS), ok.SILK().partial_fit(X[:1] * 64, LABELS[:1], classes=["a", "b"])
-    for x, y in zip(X[1:] * 64, LABELS[1:]):
-        one.learn_one(x, y)
-    np.testing.assert_allclose(one.decision_function(X * 64), whole.decision_function(X * 64), atol=1e-12)
-    assert one.kernel_.width == pytest.approx(64 * 0.9)
-
-
 class Stop(BaseException):
     """As Ctrl-C, which pytest would take for its own."""
 

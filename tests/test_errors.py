@@ -1,6 +1,5 @@
 """Errors in the middle of a call stop after the last complete row; overflow is an error that says where."""
 import pickle
-import signal
 
 import numpy as np
 import pytest
@@ -37,12 +36,6 @@ class Own(ok.Loss):
         if Own.calls == Own.at:
             raise Own.error
         return score - y
-
-
-@pytest.fixture(autouse=True)
-def disarm():
-    yield
-    Own.arm(None, None)
 
 
 def notes(error):
@@ -188,32 +181,6 @@ def test_a_users_loss_must_give_a_finite_number(value, error):
     with pytest.raises(error) as info:
         model.partial_fit(X[:3], [1.0, 99, 1.0])
     assert (info.value.rows_learned, model.t_) == (1, 13)
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
-@each("params", [{"kernel": "gaussian", "budget": 300}, {"kernel": "linear"}, {"kernel": "laplacian"}], ids=shown)
-def test_control_c_stops_after_the_last_complete_row(params):
-    points = np.linspace(-1, 1, 4_000_000)[:, None]  # far more than fits into the time
-    model = ok.NORMA("squared", step=1e-3, **params)
-
-    def interrupt(*_):
-        if getattr(model, "t_", 0) > 0:
-            raise KeyboardInterrupt
-        signal.setitimer(signal.ITIMER_REAL, 0.03)
-
-    old = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt) as info:
-            signal.setitimer(signal.ITIMER_REAL, 0.03)
-            model.fit(points, points[:, 0])
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, old)
-    assert 0 < model.t_ < len(points)
-    assert info.value.rows_learned == model.t_
-    assert f"{model.t_} rows" in notes(info.value)
-    model._state.engine._check()
-    assert np.isfinite(model.predict(points[:10])).all()
 
 
 def test_learning_from_inside_a_users_loss_is_refused():

@@ -12,7 +12,6 @@ from onlinekernels.model.labels import ManyLabels
 X = np.random.default_rng(0).normal(size=(12, 2))
 Y = np.array(list("abcabcabcabc"))
 TREE = ok.Taxonomy({"a": "v", "b": "v", "c": "root", "v": "root"})
-OWN_DISTANCE = np.array([[0, 1, 2], [1, 0, 3], [0.5, 3, 0]])
 
 
 def test_taxonomy_against_its_definition():
@@ -181,31 +180,6 @@ def test_structures_that_make_no_sense_are_refused_at_the_first_fit(labels, word
 def test_combinations_that_make_no_sense_are_refused_in_a_sentence(build, words):
     with pytest.raises(ValueError, match=words):
         build()
-
-
-@each("model", [
-    ok.NORMA(ok.GraphHinge(), labels=TREE, budget=5),
-    ok.NORMA(ok.GraphHinge(), labels=ok.Labels(list("abc"), OWN_DISTANCE, np.ones((3, 3)) + np.eye(3)), budget=5),
-    ok.SILK(ok.MulticlassHinge(), budget=5),
-    ok.SVMD(ok.MulticlassLogistic(), budget=5, offset=True),
-    ok.SVMD(ok.MulticlassSquared(), budget=5, offset=True),
-    ok.ILK(ok.MulticlassHinge(), exact=True),
-    ok.NORMA(ok.NuGraphHinge(), "linear", labels=ok.LabelGraph([("a", "b", 1.0), ("b", "c", 2.0)])),
-], ids=repr)
-def test_refused_labels_change_nothing_and_saved_models_go_on(model, tmp_path):
-    first = {} if model.labels is not None else {"classes": ["a", "b", "c"]}
-    model = pickle.loads(pickle.dumps(model)).partial_fit(X[:6], Y[:6], **first)
-    before = pickle.dumps(model)
-    for bad, words in ((["a", "zebra"], "zebra"), ([["a"], "b"], "y"), ([float("nan"), 1.0], "NaN|unknown")):
-        with pytest.raises(ValueError, match=words):
-            model.partial_fit(X[:2], bad)
-    assert pickle.dumps(model) == before
-    model.save(tmp_path / "m.npz")
-    twin = ok.load(tmp_path / "m.npz")
-    assert repr(twin) == repr(model)
-    np.testing.assert_array_equal(twin.progressive(X[6:], Y[6:]), model.progressive(X[6:], Y[6:]))
-    np.testing.assert_array_equal(twin.predict(X), model.predict(X))
-    assert twin.classes_.tolist() == model.classes_.tolist()
 
 
 def test_any_hashable_is_a_label():

@@ -868,42 +868,6 @@ def test_almas_alpha_may_be_one_and_only_two_classes_fit():
 # ---- Saving -------------------------------------------------------------------------------------------
 
 
-SAVED = {
-    **{name: (ALGORITHMS[name], {}) for name in ALGORITHMS if name not in ("adatron", "projection")},
-    "tube": (lambda kernel, **more: ok.Projection(ok.Insensitive(0.1), kernel, offset=True, **more), {}),
-    "classes": (lambda kernel, **more: ok.Projection(ok.MulticlassHinge(), kernel, radius=2.0, **more), {}),
-    "ball and window": (ALGORITHMS["ball"], {"budget": ok.Window(9)}),
-    "ball and smallest": (ALGORITHMS["ball"], {"budget": ok.Smallest(6)}),
-    "alma and budget": (ok.ALMA, {"budget": 5}),
-    "romma and budget": (lambda kernel, **more: ok.ROMMA(kernel, aggressive=True, **more), {"budget": 5}),
-}
-
-
-@each("name", SAVED)
-@each("kernel", [ok.Linear(), ok.Gaussian(1.3)], ids=repr)
-def test_a_saved_or_pickled_model_continues_bit_for_bit(tmp_path, name, kernel):
-    maker, more = SAVED[name]
-    model = maker(kernel, **more)
-    task = model._current_loss().task
-    X, y, _ = stream(task, 3, duplicates=0.0)
-    if task == "binary":
-        y = np.where(X[:, 0] + 0.3 * X[:, 1] > 0, 1, -1)
-    half = N // 2
-    model.partial_fit(X[:half], y[:half], **first_call(task))
-    model.save(tmp_path / "m.npz")
-    twins = [ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))]
-    for twin in twins:
-        assert type(twin) is type(model) and repr(twin) == repr(model)
-        np.testing.assert_array_equal(answers(twin, X), answers(model, X))
-    for piece in (slice(half, half + 1), slice(half + 1, N)):
-        expected = model.progressive(X[piece], y[piece])
-        for twin in twins:
-            np.testing.assert_array_equal(twin.progressive(X[piece], y[piece]), expected)
-    for twin in twins:
-        np.testing.assert_array_equal(answers(twin, X), answers(model, X))
-        assert twin.norm_ == model.norm_ and twin.t_ == model.t_
-
-
 def test_a_saved_adatron_answers_as_before(tmp_path):
     X, y, _ = stream("binary", 3)
     for kernel in (ok.Linear(), ok.Gaussian()):

@@ -1,5 +1,4 @@
 """What KRLS says of what it knows: intervals, probabilities, densities, samples, noise; and that it stays sound."""
-import copy
 import math
 import pickle
 import warnings
@@ -10,7 +9,7 @@ import pytest
 from cases import covering, each
 from reference_recursive import PLACE, Exact, Pieces, gaussian
 from small_models import overlap, same_state
-from test_recursive import MANY, NEW, NUMBERS, SEVERAL, WEIGHTS, N, X, exact, same_up_to_rounding
+from test_recursive import MANY, NEW, NUMBERS, SEVERAL, N, X, exact, same_up_to_rounding
 
 import onlinekernels as ok
 from onlinekernels import KRLS
@@ -440,50 +439,6 @@ def test_weights_of_any_size(weight):
 
 # ---- Saved, copied, refused, interrupted ------------------------------------------------------------------------------
 
-KINDS = {
-    "numbers": (lambda: KRLS(kernel=ok.Gaussian(1.3), budget=20, noise="auto"), NUMBERS),
-    "fading": (
-        lambda: KRLS(kernel=ok.Laplacian(0.5) + ok.Linear(), budget=20, memory=0.97, scale=True, scale_target=True), SEVERAL
-    ),
-    "classes": (lambda: KRLS("multiclass_squared", ok.Gaussian(1.3), budget=20), MANY),
-    "weights": (lambda: KRLS(kernel=0.5 * ok.Linear(), memory=0.99), SEVERAL),
-    "classes on weights": (lambda: KRLS("multiclass_squared", ok.Linear()), MANY),
-    "all": (lambda: KRLS(kernel=ok.Gaussian(1.3), budget=None), NUMBERS),
-}
-
-
-@each("kind", KINDS)
-@each("t", [1, 40, 64, 65, 150, 192])
-@each("weighted", [False, True])
-def test_copies_continue_bit_for_bit(kind, t, weighted, tmp_path):
-    """Before the first place, at one and between two of them, the budget hit or not."""
-    make, y = KINDS[kind]
-    weights = WEIGHTS if weighted else np.ones(N)
-    model = make().partial_fit(X[:t], y[:t], sample_weight=weights[:t])
-    model.save(tmp_path / "m.npz")
-    copies = [ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model)]
-    model.predict(NEW, return_std=True)  # looking changes nothing
-    expected = model.progressive(X[t:], y[t:], sample_weight=weights[t:], return_std=True)
-    for other in copies:
-        other._state.engine._check()
-        found = other.progressive(X[t:], y[t:], sample_weight=weights[t:], return_std=True)
-        assert np.array_equal(found[0], expected[0]) and np.array_equal(found[1], expected[1])
-        same_state(model, other)
-        assert np.array_equal(model.predict(NEW), other.predict(NEW))
-
-
-def test_a_file_keeps_sparse_rows_objects_and_gram_matrices(tmp_path):
-    sparse = pytest.importorskip("scipy.sparse").csr_matrix(np.where(X > 0.3, X, 0.0))
-    gram = gaussian(1.3)(X, X)
-    words = ["".join("abcd"[int(v) % 4] for v in 10 * np.abs(row)) for row in X]
-    for kernel, rows, given in ((ok.Gaussian(1.3), sparse, {}), (ok.Linear(), sparse, {}), (overlap, words, {"kernel": overlap}),
-                                (ok.Precomputed(gram), np.arange(N)[:, None], {})):
-        model = KRLS(kernel=kernel, budget=20).partial_fit(rows[:150], NUMBERS[:150])
-        model.save(tmp_path / "m.npz")
-        other = ok.load(tmp_path / "m.npz", **given)
-        assert np.array_equal(other.progressive(rows[150:], NUMBERS[150:]), model.progressive(rows[150:], NUMBERS[150:]))
-        same_state(model, other)
-
 
 BAD = [
     ({"noise": "x"}, "noise"), ({"noise": 0}, "noise"), ({"noise": -1.0}, "noise"), ({"noise": np.nan}, "noise"),
@@ -508,52 +463,6 @@ def test_bad_parameters_are_refused_by_name(keywords, word):
     assert model._state is None
     with pytest.raises((TypeError, ValueError), match=word):
         KRLS().set_params(**keywords).learn_one(X[0], y[0])
-
-
-def broken(array, value, place):
-    array = np.array(array)
-    array[place] = value
-    return array
-
-
-@each("call", [
-    lambda model: model.partial_fit(broken(X, np.nan, (200, 1)), NUMBERS),
-    lambda model: model.partial_fit(broken(X, np.inf, (N - 1, 0)), NUMBERS),
-    lambda model: model.partial_fit(X[:, :2], NUMBERS),
-    lambda model: model.partial_fit(X, broken(NUMBERS, np.nan, 190)),
-    lambda model: model.partial_fit(X, NUMBERS[:-1]),
-    lambda model: model.partial_fit(X, SEVERAL),
-    lambda model: model.partial_fit(X, None),
-    lambda model: model.partial_fit(X, NUMBERS, sample_weight=np.full(N, -1.0)),
-    lambda model: model.partial_fit(X, NUMBERS, sample_weight=broken(np.ones(N), np.nan, 3)),
-    lambda model: model.partial_fit(X, NUMBERS, sample_weight=np.ones(3)),
-    lambda model: model.partial_fit(X, NUMBERS, initial=ok.SILK("squared").fit(X, NUMBERS)),
-    lambda model: model.fit(X, NUMBERS, initial=KRLS().fit(X, NUMBERS)),
-    lambda model: model.learn_one(X[0, :2], 1.0),
-    lambda model: model.learn_one(X[0], np.inf),
-    lambda model: model.progressive(X, NUMBERS, return_interval=0),
-    lambda model: model.progressive(X, NUMBERS, return_interval=1.0),
-    lambda model: model.progressive(X, NUMBERS, return_interval="0.9"),
-    lambda model: model.progressive(X, NUMBERS, return_interval=np.nan),
-    lambda model: model.progressive(X, NUMBERS, return_interval=True),
-    lambda model: model.progressive(X, NUMBERS, return_proba=True),
-    lambda model: model.predict_interval(NEW, 1.5),
-    lambda model: model.predict_interval(NEW, None),
-    lambda model: model.predict(NEW[:, :2], return_std=True),
-    lambda model: model.predict(broken(NEW, np.nan, (0, 0)), return_std=True),
-    lambda model: model.log_density(NEW, NUMBERS[:3]),
-    lambda model: model.log_density(NEW, ["a"] * 20),
-    lambda model: model.sample_y(NEW[:, :1]),
-], ids=range(27))
-@each("kernel", [ok.Gaussian(1.3), ok.Linear()], ids=["points", "weights"])
-def test_refused_input_changes_nothing(call, kernel):
-    model = KRLS(kernel=kernel, budget=20).partial_fit(X[:100], NUMBERS[:100])
-    twin = pickle.loads(pickle.dumps(model))
-    with pytest.raises((TypeError, ValueError)):
-        call(model)
-    same_state(model, twin)
-    model._state.engine._check()
-    assert np.array_equal(model.progressive(X[100:], NUMBERS[100:]), twin.progressive(X[100:], NUMBERS[100:]))
 
 
 def test_what_does_not_apply():
@@ -676,16 +585,6 @@ def test_noise_may_change_between_calls():
     row = X[100:101]
     error, left = abs(NUMBERS[100] - before.predict(row)[0]), abs(NUMBERS[100] - model.predict(row)[0])
     assert left < error     # the less noise, the nearer
-
-
-def test_clones_and_epochs():
-    base = pytest.importorskip("sklearn.base")
-    model = KRLS(kernel=ok.Gaussian(1.3), budget=20, noise="auto", epochs=2).fit(X, NUMBERS)
-    fresh = base.clone(model)
-    assert fresh._state is None and fresh.get_params(deep=False).keys() == model.get_params(deep=False).keys()
-    twice = KRLS(kernel=ok.Gaussian(1.3), budget=20, noise="auto").partial_fit(np.vstack([X, X]), np.r_[NUMBERS, NUMBERS])
-    same_up_to_rounding(model, twice)
-    assert model.budget_ == 20 and exact().fit(X, NUMBERS).budget_ is None
 
 
 def test_contributions_add_up():

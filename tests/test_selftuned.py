@@ -4,13 +4,11 @@ import math
 import os
 import pickle
 import signal
-import threading
 import time
 import warnings
 
 import numpy as np
 import pytest
-from cases import covering, each
 
 import onlinekernels as ok
 from onlinekernels import KRLS, SelfTuned, load
@@ -266,37 +264,6 @@ def test_trees_of_names():
 
 
 # ---- A learner like all others ----------------------------------------------------------------------------------------
-
-
-@covering(1)
-@each("loss, y, weights", TASKS.values(), ids=list(TASKS))
-@each("axes", ["auto", "gradient"])
-def test_chunks(loss, y, weights, axes):
-    models = [SelfTuned(loss, axes=axes, window=150, budget=40) for _ in range(3)]
-    whole, *others = (in_chunks(model, size, y, weights) for model, size in zip(models, (460, 37, 1), strict=True))
-    for scores in others:
-        assert np.abs(scores - whole).max() < 1e-9 * max(1.0, np.abs(whole).max())
-    assert models[0].history_["t"].tolist() == models[2].history_["t"].tolist() == [100, 200, 400]
-    models[0]._check()
-
-
-@covering(1)
-@each("loss, y, weights", TASKS.values(), ids=list(TASKS))
-@each("begin", [0, 60, 130, 330])  # nothing learned, before the first refresh, and after some
-def test_saved_models_go_on_bit_for_bit(loss, y, weights, begin, tmp_path):
-    model = SelfTuned(loss, window=120, budget=30)
-    if begin:
-        model.partial_fit(X[:begin], y[:begin], sample_weight=part(weights, slice(begin)))
-    model.save(tmp_path / "model.npz")
-    others = [load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
-    rest = slice(begin, None)
-    expected = model.progressive(X[rest], y[rest], sample_weight=part(weights, rest))
-    for other in others:
-        assert other.get_params() == SelfTuned(loss, window=120, budget=30).get_params()
-        assert np.array_equal(other.progressive(X[rest], y[rest], sample_weight=part(weights, rest)), expected)
-        assert np.array_equal(other.predict(X), model.predict(X))
-        assert other.relevance_ == model.relevance_ and np.array_equal(other.history_["noise"], model.history_["noise"])
-        other._check()
 
 
 def test_damaged_states_are_refused():
@@ -561,25 +528,6 @@ def test_odd_streams():
     assert np.isfinite(silent.predict(X)).all()
 
 
-def test_refused_calls_change_nothing():
-    model = SelfTuned(window=150, budget=20).partial_fit(X[:150], NUMBERS[:150])
-    before = pickle.dumps(model)
-    for bad in ((X[:3], NUMBERS[:2]), (X[:3, :2], NUMBERS[:3]), (np.full((2, 4), np.nan), [1.0, 2.0]), (X[:2], [1.0, np.inf]),
-                (np.full((2, 4), 1e200), [1.0, 2.0]), (X[:2], [1e200, 0.0]), (X[:2], SEVERAL[:2])):
-        with pytest.raises((ValueError, TypeError)):
-            model.partial_fit(*bad)
-        assert pickle.dumps(model) == before
-    for other in (SelfTuned(), ok.NORMA("squared")):
-        with pytest.raises(ValueError, match="initial"):
-            other.fit(X, NUMBERS, initial=model)
-    with pytest.raises(ValueError, match="initial"):
-        SelfTuned().partial_fit(X, NUMBERS, initial=ok.NORMA("squared").fit(X, NUMBERS))
-    for parameters in ({"axes": "both"}, {"axes": 3}, {"budget": 0}, {"window": 10}, {"frozen": "no"}, {"background": 1}, {"loss": "hinge"},
-                       {"epochs": 0}):
-        with pytest.raises(ValueError, match=f"'{next(iter(parameters))}' parameter of SelfTuned"):
-            SelfTuned(**parameters).fit(X, NUMBERS)
-
-
 # ---- Interrupted ------------------------------------------------------------------------------------------------------
 
 
@@ -660,31 +608,6 @@ def test_a_signal_waits_until_an_interrupted_piece_is_finished(monkeypatch):
     assert taken == [10, 10] and isinstance(caught.value.__context__, Stop)
     assert caught.value.rows_learned == 10 and model.t_ == 170
     assert [member.rows for member in members.values()] == [rows + 10 for rows in before]
-
-
-def test_threads():
-    """Predictions of other threads while one learns are those of some moment between two calls."""
-    model = SelfTuned(window=120, budget=20).partial_fit(X[:90], NUMBERS[:90])
-    moments = [copy.deepcopy(model).predict(X[:3]).tobytes()]
-    alone = copy.deepcopy(model)
-    for begin in range(90, 290, 20):
-        moments.append(alone.partial_fit(X[begin : begin + 20], NUMBERS[begin : begin + 20]).predict(X[:3]).tobytes())
-    seen, done = [], threading.Event()
-
-    def look():
-        while not done.is_set():
-            seen.append(model.predict(X[:3]).tobytes())
-            assert model.t_ >= 90 and len(model.relevance_) == 4
-
-    threads = [threading.Thread(target=look) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for begin in range(90, 290, 20):
-        model.partial_fit(X[begin : begin + 20], NUMBERS[begin : begin + 20])
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert set(seen) <= set(moments) and np.array_equal(model.predict(X), alone.predict(X))
 
 
 # ---- Among others -----------------------------------------------------------------------------------------------------

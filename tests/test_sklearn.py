@@ -9,7 +9,6 @@ from cases import each
 
 sklearn = pytest.importorskip("sklearn", minversion="1.6")
 
-import joblib  # noqa: E402
 from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor  # noqa: E402
 from sklearn.calibration import CalibratedClassifierCV  # noqa: E402
 from sklearn.exceptions import DataConversionWarning, NotFittedError  # noqa: E402
@@ -110,13 +109,6 @@ def test_calibration_turns_margins_into_probabilities(moons):
     probabilities = model.predict_proba(X)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
     assert np.mean(model.predict(X) == y) > 0.9
-
-
-def test_joblib_and_pickle(moons, tmp_path):
-    model = ok.SVMD("hinge", ok.Gaussian(0.5)).fit(*moons)
-    joblib.dump(model, tmp_path / "model.joblib")
-    for copied in (joblib.load(tmp_path / "model.joblib"), pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(copied.decision_function(moons[0]), model.decision_function(moons[0]))
 
 
 def test_several_targets_through_sklearn():

@@ -23,22 +23,6 @@ def test_what_is_seen_in_a_storm_is_one_state(algorithm, seconds):
 
 
 class TestTurns:
-    def test_threads_may_predict_with_one_model_at_once(self):
-        run_apart("""
-            rng = np.random.default_rng(0)
-            for kernel in ("gaussian", "laplacian"):
-                model = ok.NORMA("squared", kernel).fit(rng.normal(size=(400, 5)), rng.normal(size=400))
-                sets = [rng.normal(size=(n, 5)) for n in (1000, 700, 3)]
-                expected = [model.predict(points) for points in sets]
-                wrong = []
-                def work(i):
-                    for _ in range(30):
-                        if not (model.predict(sets[i]) == expected[i]).all():
-                            wrong.append(i)
-                threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
-                [thread.start() for thread in threads], [thread.join() for thread in threads]
-                assert not wrong, f"{len(wrong)} of 90 predictions were wrong with {kernel}"
-        """)
 
     def test_predictions_run_side_by_side(self):
         """Each of two predictions waits, in the middle of it, for the other one."""
@@ -76,71 +60,6 @@ class TestTurns:
                 time.sleep(0.01)
             done.set(); [thread.join(60) for thread in threads]
             assert not any(thread.is_alive() for thread in threads) and min(turns.values()) >= 5, turns
-        """)
-
-    def test_learning_in_two_threads_takes_turns(self):
-        run_apart("""
-            rng = np.random.default_rng(0)
-            X, y = rng.normal(size=(300, 8)), rng.normal(size=300)
-            model = ok.NORMA("squared", budget=150, step=0.01).partial_fit(X[:1], y[:1])
-            def work():
-                for i in range(40):
-                    model.partial_fit(X, y)
-            threads = [threading.Thread(target=work) for _ in range(2)]
-            [thread.start() for thread in threads], [thread.join() for thread in threads]
-            assert model.t_ == 1 + 2 * 40 * 300
-            model._state.engine._check()
-            assert np.isfinite(model.predict(X)).all()
-        """)
-
-    def test_predicting_while_another_thread_learns_is_right(self):
-        run_apart("""
-            rng = np.random.default_rng(0)
-            X, y = rng.normal(size=(3000, 5)), rng.normal(size=3000)
-            model, alone = (ok.NORMA("squared", "gaussian").partial_fit(X[:5], y[:5]) for _ in range(2))
-            done, seen = threading.Event(), []
-            def work():
-                while not done.is_set():
-                    seen.append(model.predict(X[:9]).tobytes())
-            thread = threading.Thread(target=work)
-            thread.start()
-            for i in range(5, 1500, 7):
-                model.partial_fit(X[i:i + 7], y[i:i + 7])
-                while len(seen) < i // 200 and thread.is_alive():
-                    time.sleep(1e-3)
-            done.set(); thread.join()
-            expected = {alone.predict(X[:9]).tobytes()}
-            for i in range(5, 1500, 7):
-                alone.partial_fit(X[i:i + 7], y[i:i + 7])
-                expected.add(alone.predict(X[:9]).tobytes())
-            assert len(seen) > 5 and set(seen) <= expected
-            assert model.t_ == alone.t_
-        """)
-
-    def test_pickling_while_another_thread_learns_gives_the_model_of_some_time(self):
-        run_apart("""
-            rng = np.random.default_rng(0)
-            X, y = rng.normal(size=(12000, 1)), rng.normal(size=12000)
-            model = ok.NORMA("squared", budget=1000, regularization=0.1).partial_fit(X[:5], y[:5])
-            done, pickles = threading.Event(), []
-            def work():
-                while not done.is_set():
-                    pickles.append(pickle.dumps(model))
-            thread = threading.Thread(target=work)
-            thread.start()
-            for i in range(5, 3000, 50):
-                model.partial_fit(X[i:i + 50], y[i:i + 50])
-            done.set(); thread.join()
-            assert pickles
-            follower, wrong = ok.NORMA("squared", budget=1000, regularization=0.1), []
-            for twin in {copy.t_: copy for copy in map(pickle.loads, pickles)}.values():
-                done = getattr(follower, "t_", 0)
-                if twin.t_ > done:
-                    follower.partial_fit(X[done:twin.t_], y[done:twin.t_])
-                twin._state.engine._check()
-                if not np.allclose(follower.predict(X[:20]), twin.predict(X[:20]), rtol=1e-9, atol=1e-9):
-                    wrong.append(twin.t_)
-            assert not wrong, f"the copies at t = {wrong[:5]} are not the models of their time"
         """)
 
     def test_copies_and_predictions_while_another_thread_learns_new_labels(self):

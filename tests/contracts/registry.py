@@ -48,7 +48,7 @@ class Own(ok.Loss):
 
 def overlap(a, b):
     """A kernel in Python, on words."""
-    return float(len(set(a) & set(b)))
+    return float(len(set(str(a)) & set(str(b))))
 
 
 def near(x, z):
@@ -69,6 +69,9 @@ class Kind:
             return WORDS[first:last]
         if self.rows == "sparse":
             return csr_matrix(points[first:last])
+        if self.rows == "mixed":
+            return [{"word": WORDS[i % 60] if i % 7 else None, "number": float(points[i, 0]) if i % 5 else None,
+                     "day": f"2024-{1 + i % 12:02}-11"} for i in range(first, last)]
         if self.rows == "places":  # in a Gram matrix
             return np.arange(first, last)[:, None]
         return points[first:last].astype(np.float32 if self.rows == "single" else np.float64)
@@ -102,12 +105,6 @@ class Transformer(Kind):
 
     def __init__(self, make, rows="dense"):
         super().__init__(make, "none", rows)
-
-    def points(self, first, last, points=POINTS):
-        if self.rows == "dense":
-            return points[first:last]
-        return [{"word": WORDS[i % 60] if i % 7 else None, "number": float(points[i, 0]) if i % 5 else None, "day": f"2024-{1 + i % 12:02}-11"}
-                for i in range(first, last)]
 
     def call(self, model, first, last):
         X = self.points(first, last)
@@ -180,6 +177,7 @@ KINDS = {
     "gram": Kind(lambda: ok.NORMA("hinge", ok.Precomputed(POINTS @ POINTS.T), budget=9), rows="places"),
     "callable": Kind(lambda: ok.NORMA("squared", near, budget=ok.Window(9)), "numbers", "objects"),
     "own loss": Kind(lambda: ok.NORMA(Own(), G, budget=9), "numbers"),
+    "logistic": Kind(lambda: ok.NORMA("logistic", "linear", average=True, step=ok.InverseSqrt(0.5))),
     "weights": Kind(lambda: ok.NORMA("multiclass_hinge", "linear", average=True, offset=True), "letters"),
     "trees": Kind(lambda: ok.NORMA("multiclass_logistic", SPLINE), "letters"),
     "budgeted trees": Kind(lambda: ok.NORMA("multiclass_logistic", SPLINE, budget=24, regularization=0.5), "letters"),
@@ -192,6 +190,7 @@ KINDS = {
     "scaled": Kind(lambda: ok.NORMA("squared", G, scale=True, scale_target=True, budget=9), "numbers"),
     "scaled sparse": Kind(lambda: ok.NORMA("hinge", G, scale=True), rows="sparse"),
     "scaled own loss": Kind(lambda: ok.NORMA(Own(), G, scale=True), "numbers"),
+    "encoded": Kind(lambda: ok.NORMA("squared", G, encode=True, budget=9), "numbers", "mixed"),
     # Posteriors
     "krls": Kind(lambda: ok.KRLS("squared", G, budget=9, memory=0.98), "numbers"),
     "krls unlimited": Kind(lambda: ok.KRLS("squared", G, noise="auto"), "numbers"),
