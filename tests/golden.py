@@ -2,17 +2,14 @@
 
     PYTHONPATH=. python tests/golden.py --compare     # how near is the package to golden.npz, case by case?
     PYTHONPATH=. python tests/golden.py --write       # trace its cases anew: the package has changed on purpose
-    PYTHONPATH=. python tests/golden.py --choose      # and add cases for pairs that are missing (minutes)
 
 A trace is a handful of numbers that stand for everything a model shows: random projections of scores, steps,
 margins, labels, predictions, coefficients and points, and scalars as they are.  Any change beyond rounding changes
-some of them.  Cases are chosen so that any two values of two dimensions (rule, loss, kernel, budget, ...) that go
-together occur together, and so that rounding is not blown up: a change of the last bits of all rows moves a trace
-by less than the tolerances here.
+some of them.  The sixty cases have every value of every dimension (rule, loss, kernel, budget, ...) and a large part of the
+pairs that go together; rounding is not blown up in them.  Rules have oracles elsewhere: these are for other platforms.
 """
 import argparse
 import collections
-import itertools
 import json
 import pathlib
 import pickle
@@ -21,7 +18,7 @@ import tempfile
 import warnings
 
 import numpy as np
-from golden_cases import DIMENSIONS, FEATURES, LABELS, LARGE, Stream, has_loss, model_of
+from golden_cases import DIMENSIONS, FEATURES, LABELS, Stream, model_of
 
 import onlinekernels as ok
 from onlinekernels.nouns.losses import LOSSES
@@ -31,9 +28,8 @@ BLOCKS = 4  # of the stream, so that a difference says where it begins
 FIELDS = [*(f"scores {block}" for block in range(BLOCKS)), "steps", "margins", "labels", "decision", "answers",
           "probabilities", "coefficients", "points", "weights", "knots", "component", "intercept", "scalar", "norm",
           "step", "terms", "t"]
-# (to be written, on the machine that wrote them, anywhere): relative to the size of what is projected.
-TOLERANCES = {np.dtype(np.float64): (2e-12, 1e-13, 1e-9), np.dtype(np.float32): (1e-4, 1e-6, 1e-3)}
-REFUSED = (TypeError, ValueError, AttributeError, FloatingPointError, ok.LearningWarning)
+# (on the machine that wrote them, anywhere): relative to the size of what is projected.
+TOLERANCES = {np.dtype(np.float64): (1e-13, 1e-9), np.dtype(np.float32): (1e-6, 1e-3)}
 Number = collections.namedtuple("Number", "value size largest")
 WEIGHTS = np.random.default_rng(7).normal(size=(4096, 64))
 
@@ -173,10 +169,10 @@ def changed(model, spec, stream):
     return model
 
 
-def traced(spec, wiggle=None):
+def traced(spec):
     """The numbers of a model by name."""
     spec = complete(spec)
-    stream = Stream(spec, wiggle)
+    stream = Stream(spec)
     trace, model = Trace(spec, stream), model_of(spec, stream)
     if spec["chunk"] == "fit":
         if spec["weights"] or spec["midway"] in ("initial", "parameters"):
@@ -221,9 +217,9 @@ def complete(spec):
     return {**{name: values[0] for name, values in DIMENSIONS.items()}, **spec}
 
 
-def numbers_of(spec, wiggle=None):
+def numbers_of(spec):
     """All numbers of a case."""
-    return traced_bank(spec) if "bank" in spec else traced(spec, wiggle)
+    return traced_bank(spec) if "bank" in spec else traced(spec)
 
 
 def precision(spec):
@@ -251,121 +247,13 @@ def as_row(numbers):
     return np.array([numbers[name].value if name in numbers else np.nan for name in FIELDS])
 
 
-# ---- Choosing the cases -----------------------------------------------------------------------------------------
-
-
-def pairs_of(spec):
-    """Pairs of values of two dimensions that occur in a case."""
-    return set(itertools.combinations(sorted(complete(spec).items(), key=lambda item: item[0]), 2))
-
-
-def is_possible(spec):
-    """Whether the library takes the first rows of such a model."""
-    try:
-        spec = complete(spec)
-        stream = Stream(spec)
-        model = model_of(spec, stream)
-        if spec["chunk"] == "fit" and (spec["weights"] or spec["midway"] in ("initial", "parameters")):
-            return False
-        if spec["chunk"] == "one" and spec["weights"]:
-            return False
-        if spec["midway"] == "parameters" and not {"penalty", "regularization"} & set(model.get_params(deep=False)):
-            return False
-        first = slice(0, 3)
-        rest = [] if stream.y is None else [stream.y[first]]
-        learning = model.fit if spec["chunk"] == "fit" else model.partial_fit
-        learning(stream.X[first], *rest, **stream.classes(spec))
-    except REFUSED:
-        return False
-    return True
-
-
-def is_stable(spec):
-    """Whether a change of last bits moves the numbers within the tolerance."""
-    try:
-        row = as_row(numbers_of(spec))
-        return np.isfinite(row[~np.isnan(row)]).all() and all(
-            difference(numbers_of(spec, wiggle=seed), row)[0] <= TOLERANCES[precision(spec)][0] for seed in (1, 2, 3)
-        )
-    except REFUSED:
-        return False
-
-
-def shortened(spec):
-    """A spec without what it leaves at the first value."""
-    return {name: value for name, value in spec.items() if name not in DIMENSIONS or value != DIMENSIONS[name][0]}
-
-
-def chosen(cases, seed=0, tries=40):
-    """Cases that cover, with the given ones, every pair of values that can be had together; found greedily."""
-    rng = np.random.default_rng(seed)
-    names = sorted(DIMENSIONS)
-    pairs = [
-        ((a, x), (b, y)) for a, b in itertools.combinations(names, 2) for x in DIMENSIONS[a] for y in DIMENSIONS[b]
-    ]
-    covered = set().union(*(pairs_of(case) for case in cases))
-    missing = dict.fromkeys(pairs[i] for i in rng.permutation(len(pairs)) if pairs[i] not in covered)
-    cases, hopeless = list(cases), 0
-    while missing:
-        one, two = next(iter(missing))
-        candidates = []
-        for attempt in range(12 * tries):
-            spec = random_spec(rng, 1.0 if attempt < tries else 0.3 if attempt < 4 * tries else 0.1, dict((one, two)))
-            if is_possible(spec):
-                candidates.append((-len(pairs_of(spec) & missing.keys()), len(candidates), spec))
-            if len(candidates) == tries // 2:
-                break
-        found = next((spec for _, _, spec in sorted(candidates)[:8] if is_stable(spec)), None)
-        if found is None:
-            hopeless += 1
-            del missing[one, two]
-            continue
-        cases.append(shortened(found))
-        for pair in pairs_of(found):
-            missing.pop(pair, None)
-        if len(cases) % 25 == 0:
-            print(f"{len(cases)} cases, {len(missing)} pairs to go, {hopeless} cannot be had", flush=True)
-    print(f"{len(cases)} cases, {hopeless} pairs cannot be had")
-    return cases
-
-
-def random_spec(rng, boldness, given):
-    """A spec with these values, and others at random; less bold ones leave more at the default."""
-    spec = {name: values[rng.integers(len(values))] for name, values in DIMENSIONS.items()}
-    spec = {
-        name: value if name in ("rule", "loss") or rng.random() < boldness else DIMENSIONS[name][0]
-        for name, value in spec.items()
-    }
-    spec.update(given)
-    if "loss" not in given and not has_loss(spec["rule"]):
-        spec["loss"] = "given"
-    if "chunk" not in given and spec["rule"] == "adatron":
-        spec["chunk"] = "fit"
-    return spec
-
-
-def banks():
-    """Every loss of one output, both rules, kernels and precisions in turn."""
-    losses = sorted(name for name, loss in ok.losses.LOSSES.items() if loss().task != "multiclass")
-    return [
-        {"bank": rule, "loss": loss, "kernel": ["gaussian", "linear"][(i + j) % 3 == 0],
-         "offset": "novelty" not in loss and i % 2 == 0, "rows": ["float64", "float32"][(i + j) % 2]}
-        for i, loss in enumerate(losses) for j, rule in enumerate(("silk", "norma"))
-    ]
-
-
 # ---- The file ---------------------------------------------------------------------------------------------------
 
 
-def write(choose):
+def write():
+    cases = read()[0]
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "ROMMA has started anew|The margin . is out of reach")
-        known = read()[0] if PATH.exists() else []
-        others = [*LARGE, *banks()]
-        cases = [case for case in known if case not in others]
-        cases = [*(chosen(cases) if choose else cases), *others]
-        cases = [case for case in cases if is_stable(case)]
         rows = [as_row(numbers_of(case)) for case in cases]
     np.savez_compressed(PATH, cases=np.frombuffer(json.dumps(cases).encode(), dtype=np.uint8), fields=FIELDS, numbers=np.array(rows))
     print(f"{len(cases)} cases, {PATH.stat().st_size} bytes")
@@ -390,9 +278,9 @@ def compare():
         numbers = numbers_of(case)
         gap, where = difference(numbers, row)
         equal += bool(np.array_equal(as_row(numbers), row, equal_nan=True))
-        for name, tolerance in zip(("strict", "anywhere"), TOLERANCES[precision(case)][1:]):
+        for name, tolerance in zip(("strict", "anywhere"), TOLERANCES[precision(case)]):
             beyond[name] += not gap <= tolerance
-        if not gap <= TOLERANCES[precision(case)][1]:
+        if not gap <= TOLERANCES[precision(case)][0]:
             print(f"{gap:8.1e} in {where:12}: {title(case)}")
     print(f"{equal} of {len(cases)} cases are equal to the bit; {beyond['strict']} are beyond the strict tolerance, "
           f"{beyond['anywhere']} beyond that for other machines")
@@ -404,9 +292,8 @@ def main():
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--compare", action="store_true", help="compare the package with golden.npz")
     what.add_argument("--write", action="store_true", help="trace the same cases anew, and write golden.npz")
-    what.add_argument("--choose", action="store_true", help="the same, with cases for pairs of values that are missing")
     arguments = parser.parse_args()
-    return compare() if arguments.compare else write(arguments.choose)
+    return compare() if arguments.compare else write()
 
 
 if __name__ == "__main__":

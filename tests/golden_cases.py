@@ -147,22 +147,6 @@ DIMENSIONS = {
     "classes": ["shown", "named"],
     "midway": ["nothing", "save", "pickle", "initial", "parameters"],
 }
-# Longer, wider or with more labels than the others; n and d are rows and features.
-LARGE = [
-    {"rule": "norma", "loss": "hinge", "budget": "recent", "chunk": 700, "n": 1500, "d": 40},
-    {"rule": "norma strong", "loss": "squared", "chunk": 200, "n": 1200},
-    {"rule": "norma average", "loss": "logistic", "chunk": 700, "n": 1500, "d": 20},
-    {"rule": "silk", "loss": "many logistic", "budget": "smallest", "rows": "float32", "chunk": 700, "n": 1500,
-     "d": 40},
-    {"rule": "silk", "loss": "hinge", "budget": "smallest", "kernel": "default", "scale": True, "chunk": 48, "n": 1500},
-    {"rule": "svmd norms", "loss": "many hinge", "budget": "window", "chunk": 700, "n": 1500, "d": 40},
-    {"rule": "ilk exact", "loss": "many hinge", "kernel": "linear", "rows": "csr", "chunk": 200, "n": 1200, "d": 60},
-    {"rule": "norma", "loss": "huber", "kernel": "spline", "chunk": 700, "n": 2500},
-    {"rule": "norma", "loss": "absolute", "kernel": "matern", "budget": "window", "rows": "few", "chunk": 200,
-     "n": 1500},
-    {"rule": "projection ball", "loss": "graph hinge", "labels": "taxonomy", "budget": "recent", "chunk": 200,
-     "n": 900},
-]
 
 
 def task_of(spec):
@@ -202,12 +186,9 @@ def model_of(spec, stream):
 
 
 class Stream:
-    """Rows X, targets y, weights w and new rows of a spec.
+    """Rows X, targets y, weights w and new rows of a spec."""
 
-    `wiggle` seeds a change of the last bits of all rows, to see what rounding does to a trace.
-    """
-
-    def __init__(self, spec, wiggle=None):
+    def __init__(self, spec):
         slow = spec["kernel"] in ("callable", "words")
         self.n, features = spec.get("n", ROWS // 2 if slow else ROWS), spec.get("d", FEATURES)
         rng = np.random.default_rng(self.n + features)
@@ -215,24 +196,18 @@ class Stream:
         u, v = points[:, 0], points[:, 1]
         noise = rng.normal(size=(len(points), TARGETS))
         self.w = rng.uniform(0.0, 2.0, size=self.n) * (np.arange(self.n) % 9 > 0) if spec["weights"] else None
-        places = np.arange(len(points))[:, None]  # of the bits to change
         if spec["rows"] == "few":
-            places = np.round(points * 10).astype(int)  # equal values stay equal
-            points = 0.1 * places + rng.uniform(0, 1e-3, size=features)
-            points[50:60], places[50:60] = points[40:50], places[40:50]
+            points = 0.1 * np.round(points * 10) + rng.uniform(0, 1e-3, size=features)
+            points[50:60] = points[40:50]
         points = points + 100.0 if spec["rows"] == "far" else points
         if spec["rows"] == "csr":
             points = points * (rng.uniform(size=points.shape) < 0.5)
         dtype = np.float32 if spec["rows"] == "float32" else np.float64
         points = points.astype(dtype)
-        bits = None
-        if wiggle is not None:
-            bits = np.random.default_rng(wiggle).integers(-1, 2, size=points.shape).astype(dtype)
-            points = points * (1 + bits[places, np.arange(features)] * np.finfo(dtype).eps)
-        self.X, self.new = self._rows(spec, points, bits)
+        self.X, self.new = self._rows(spec, points)
         self.y = self._targets(spec, u, v, noise)
 
-    def _rows(self, spec, points, bits):
+    def _rows(self, spec, points):
         n = self.n
         if spec["kernel"] in ("precomputed", "words", "callable") and spec["rows"] != "float64":
             raise ValueError("indices and objects are neither sparse nor single")
@@ -243,7 +218,7 @@ class Stream:
         if spec["kernel"] == "words":
             letters = np.array(list(LETTERS))
             sizes = np.sqrt([2, 3, 5, 7, 11, 13, 17, 19]) / 4
-            WEIGHTS.update(zip(LETTERS, sizes if bits is None else sizes * (1 + bits[:8, 0] * np.finfo(float).eps)))
+            WEIGHTS.update(zip(LETTERS, sizes))
             words = ["".join(letters[(row * 4).astype(int) % 8]) + letters[int(row[0] * 40) % 8] for row in points]
             return words[:n], words[n:]
         if spec["rows"] == "csr":

@@ -350,7 +350,7 @@ FAULTS = [
     ("combiners.pyx", "combiners stacking frontdoor selftuned", [
         ("n * (1.0 - memory) * prior", "(1.0 - memory) * prior"),
         ("factor * (self.start - w[k])", "factor * (0.0 - w[k])"),
-        ("counts[t], p[label] * p[rival])", "counts[t], 1.0)"),
+        ("p[label] * p[rival]", "1.0"),
         ("c != label and p[c] > p[rival]", "c != label and p[c] < p[rival]"),
         ("(1.0 - share) * belief[i] / total + share / n", "belief[i] / total"),
         ("1.0 if fabs(error) < 4.0 else 4.0 / fabs(error)", "1.0"),
