@@ -98,7 +98,7 @@ FAULTS = [
         ("0 <= pairs.min() and pairs.max() < labels", "True"),
         ("len(birthdays) > self.most", "False"),
     ]),
-    ("kernels.pyx", "kernels oracle input bad_input", [
+    ("kernels.pyx", "kernels oracle input refusals errors", [
         ("square + 2.0 * tilt + self.origin_square", "square + tilt + self.origin_square"),
         ("far and square < np.inf", "False"),
         ("1.0 / sqrt(stack[top]) if stack[top] > 0 else 0.0", "1.0 / stack[top] if stack[top] > 0 else 0.0"),
@@ -180,7 +180,7 @@ FAULTS = [
         ("self.now.norms.square += newcomers * self.now.ahead.square", "pass"),
         ("self.now.norms = self.before_joining", "pass"),
     ]),
-    ("errors.py", "errors bad_input", [
+    ("errors.py", "errors refusals", [
         ("error.rows_learned = rows", "error.rows_learned = rows + 1"),
     ]),
     ("engine.pyx", "errors scaling interface progressive_labels chunks sparse recursive_answers", [
@@ -240,7 +240,7 @@ FAULTS = [
         ("purpose != LOOK", "False"),
     ]),
     # ---- Python ----
-    ("validation/points.py", "frames_and_masks bad_input input sparse sklearn", [
+    ("validation/points.py", "frames_and_masks refusals input sparse sklearn", [
         ("finite and not all_finite(X)", "False"),
         ("isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part)", "False"),
         ("X.sum_duplicates()", "pass"),
@@ -260,7 +260,7 @@ FAULTS = [
         ("best if self._shown is None else self._shown[best]", "best"),
         ("len(distinct_labels(order)) != len(order)", "False"),
     ]),
-    ("plan.py", "parameters bad_input target_scaling margin normalized implicit", [
+    ("plan.py", "parameters refusals errors target_scaling margin normalized implicit", [
         ("largest * self.regularization > 1", "False"),
         ("self.offset and self.loss.task == \"novelty\"", "False"),
         ("start.hypothesis.intercept().any() and not self.offset", "False"),

@@ -378,3 +378,55 @@ def test_a_label_whose_first_row_is_refused_has_not_joined():
 def test_a_point_of_length_zero_makes_no_term(kernel):
     model = ok.NORMA("squared", kernel, step=0.1, budget=5).partial_fit([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]], [1.0, 1.0, 2.0])
     assert model.t_ == 3 and model.n_terms_ == model._state.function.dictionary.held == 1
+
+
+def test_float32_indices_are_exact():
+    single, double = (ok.NORMA("squared", ok.Precomputed(X @ X.T)).partial_fit(np.array([[0], [3], [11]], dtype=dtype), [1.0, 2.0, 3.0])
+                      for dtype in (np.float32, np.float64))
+    assert (single.predict(np.arange(12)[:, None]) == double.predict(np.arange(12.0)[:, None])).all()
+
+
+def test_a_product_with_a_gaussian_reads_the_right_entries():
+    kernel = ok.Gaussian(0.1) * ok.Precomputed(np.full((12, 12), 3.0))
+    assert (kernel([[11], [0], [5]]) == 3.0 * np.eye(3)).all()
+    model = ok.NORMA("squared", kernel, step=1.0, regularization=0.0)
+    assert model.progressive([[11], [0], [11]], [1.0, 1.0, 1.0]).tolist() == [0.0, 0.0, 3.0]
+
+
+@each("step", [1.0, ok.Fixed(1.0), ok.InverseSqrt(1.0)], ids=repr)
+@each("kernel", ["gaussian", "linear", overlap], ids=["terms", "weights", "objects"])
+def test_step_times_regularization_may_be_exactly_one(kernel, step):
+    points = ["ab", "bc", "ac"] if kernel is overlap else X[:3]
+    model = ok.NORMA("squared", kernel, step=step, regularization=1.0, budget=None, offset=False)
+    model.partial_fit(points[:2], [1.0, 2.0])
+    scores = model.progressive([points[2]], [1.0])
+    assert np.isfinite(scores).all() and np.isfinite(model.predict(points)).all()
+    if not isinstance(step, ok.InverseSqrt):  # each step wipes the past
+        alone = ok.NORMA("squared", kernel, step=step, regularization=1.0, offset=False).partial_fit([points[2]], [1.0 - scores[0]])
+        assert np.allclose(model.predict(points), alone.predict(points), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.filterwarnings("error")
+@each("row", [0, 1, 7, 19])
+@each("kind", ["gaussian", "sum", "linear", "scaled", "sparse and scaled"])
+def test_a_row_that_is_too_large_is_blamed_itself(kind, row):
+    """Also the first one, which must not become the origin; and no warning leaks."""
+    points = np.random.default_rng(3).normal(size=(20, 3))
+    points[row, 1] = 1e200
+    model = {
+        "gaussian": ok.SILK(),
+        "sum": ok.SILK(kernel=ok.Gaussian(2.0) + 0.1 * ok.Gaussian(9.0)),
+        "linear": ok.SILK(kernel="linear"),
+    }.get(kind, ok.SILK(kernel="linear", scale=True))
+    if "sparse" in kind:
+        points = pytest.importorskip("scipy.sparse").csr_matrix(points)
+    with pytest.raises((FloatingPointError, ValueError), match=f"^Row {row} of X .*too large"):
+        model.partial_fit(points, [1, -1] * 10)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_points_of_the_start_too_large_for_a_float32_model_are_refused():
+    start = ok.NORMA("squared", "laplacian").partial_fit([[1e300, 0.0], [0.0, 1.0]], [1.0, 2.0])
+    model = ok.NORMA("squared", "laplacian")
+    with pytest.raises(ValueError, match="initial.*float32"):
+        model.partial_fit(X.astype(np.float32), TARGETS, initial=start)
