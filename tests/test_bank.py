@@ -856,49 +856,6 @@ class TestTurns:
             assert outcomes == {0, 1 << 8}, outcomes
         """)
 
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-    def test_a_fork_from_a_signal_handler(self):
-        """In a thread that learns, and in one that waits for its turn: the child does not wait for threads that it has not."""
-        run_apart("""
-            warnings.simplefilter("ignore")
-            X = np.random.default_rng(0).normal(size=(60_000, 3))
-            bank = ok.Bank(3, "novelty", n_models=60_000, threads=2).partial_fit(X)
-            children = []
-            def handle(*_):
-                children.append(os.fork())
-                if not children[-1]:
-                    signal.alarm(30)
-            signal.signal(signal.SIGUSR1, handle)
-            def interrupted(work):
-                children.clear()
-                timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGUSR1))
-                timer.start()
-                try:
-                    while not children:
-                        work()
-                    code = 0
-                except RuntimeError as error:
-                    code = 1 if "forked" in str(error) else 2
-                if not children[0]:
-                    os._exit(code)
-                timer.join()
-                return os.waitpid(children[0], 0)[1] >> 8
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            assert interrupted(lambda: bank.partial_fit(X)) == 0
-            begun, go = threading.Event(), threading.Event()
-            class Key:
-                def __hash__(self):
-                    begun.set(); go.wait(20)
-                    return 1
-            keyed = ok.Bank(3, "novelty").partial_fit(X[:5], keys=range(5))
-            thread = threading.Thread(target=keyed.partial_fit, args=(X[:1],), kwargs={"keys": [Key()]})
-            thread.start(); begun.wait(20)
-            threading.Timer(1.0, go.set).start()
-            assert interrupted(lambda: keyed.partial_fit(X[:5], keys=range(5))) == 1
-            thread.join()
-            assert len(keyed) == 6
-        """)
-
 
 class TestExpInSinglePrecision:
     def test_two_units_in_the_last_place(self):

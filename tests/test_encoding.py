@@ -506,33 +506,6 @@ def test_every_algorithm_takes_rows_as_they_come():
         assert not hasattr(plain, "encoder_")
 
 
-def test_after_an_error_the_encoder_has_seen_what_was_learned():
-    rows, y, numbers = people()
-
-    class Weary(ok.Loss):
-        """Squared loss until the target is 100."""
-
-        task = "regression"
-
-        def value(self, score, y):
-            return 0.5 * (score - y) ** 2
-
-        def derivative(self, score, y):
-            if np.any(np.asarray(y) == 100.0):
-                raise KeyboardInterrupt
-            return score - y
-
-    numbers[90] = 100.0
-    model = ok.NORMA(Weary(), ok.Gaussian(3.0), encode=True, scale=True)
-    model.partial_fit(rows[:50], numbers[:50])
-    with pytest.raises(KeyboardInterrupt):
-        model.partial_fit(rows[50:], numbers[50:])
-    assert model.t_ == model.encoder_.count_ == 90
-    assert model.encoder_.to_dict() == RunningEncoder().fit(rows[:90]).to_dict()
-    model.partial_fit(rows[91:], numbers[91:])
-    assert model.t_ == model.encoder_.count_ == 149
-
-
 def test_encode_is_settled_by_the_first_fit():
     rows, y, _ = people()
     model = ok.SILK(encode=True, scale=True).fit(rows, y)

@@ -102,16 +102,6 @@ def test_an_error_in_a_later_epoch_counts_the_rows_of_all_epochs():
     assert info.value.rows_learned == 15
 
 
-def test_an_error_in_learn_one_has_learned_nothing():
-    model = ok.NORMA(Own()).partial_fit(X, TARGETS)
-    before = pickle.dumps(model)
-    Own.arm(1, RuntimeError("out of order"))
-    with pytest.raises(RuntimeError) as info:
-        model.learn_one(X[0], 1.0)
-    assert info.value.rows_learned == 0
-    assert pickle.dumps(model) == before
-
-
 @each("method", LEARNING)
 @each("start", [None, ok.NORMA("squared").partial_fit(X, TARGETS)], ids=["anew", "initial"])
 def test_a_first_call_that_learns_nothing_leaves_nothing(method, start):
@@ -136,35 +126,6 @@ def test_a_call_that_learns_nothing_changes_nothing():
             assert left.classes_.tolist() == [False, True] and left.t_ == before.t_
             np.testing.assert_array_equal(left.decision_function(X), before.decision_function(X))
             np.testing.assert_array_equal(left.dual_coef_, before.dual_coef_)
-
-
-@each("budget", [None, 7, ok.Window(10), ok.Smallest(6)], ids=repr)
-@each("row, error", list(zip([1, 40, 69], ERRORS[1:4])), ids=shown_error)
-def test_an_error_in_a_users_kernel_stops_after_the_last_complete_row(row, budget, error):
-    poison = []
-
-    def kernel(a, b):
-        if a in poison or b in poison:
-            raise type(error)(*error.args)
-        return overlap(a, b)
-
-    words = [word + str(i) for i, word in enumerate(WORDS)]
-    model = ok.NORMA("squared", kernel, budget=budget, step=0.01)
-    poison.append(words[row])
-    with pytest.raises(type(error)) as info:
-        model.partial_fit(words, MANY_TARGETS)
-    assert info.value.rows_learned == row
-    assert f"{row} rows" in notes(info.value)
-    poison.clear()
-    same_function(model, ok.NORMA("squared", kernel, budget=budget, step=0.01)
-                  .partial_fit(words[:row], MANY_TARGETS[:row]), words)
-    poison.append(words[row])
-    before = pickle.dumps(model._state.hypothesis.state())
-    with pytest.raises(type(error)):
-        model.predict(words[:row + 1])
-    with pytest.raises(type(error)):
-        model.learn_one(words[row], 1.0)
-    assert pickle.dumps(model._state.hypothesis.state()) == before
 
 
 @each("value, error", [("much", TypeError), (None, TypeError), ([1.0, 2.0], TypeError), (1j, TypeError),

@@ -370,24 +370,6 @@ def test_a_file_with_coefficients_out_of_bounds_is_refused():
             ok.LASVM().__setstate__(state)
 
 
-def test_an_error_of_a_kernel_leaves_complete_rows():
-    X, y, _ = stream(8, 50)
-
-    def moody(x, z):
-        if np.array_equal(x, X[33]):
-            raise ArithmeticError("not today")
-        return near(x, z)
-
-    model = ok.LASVM(moody)
-    with pytest.raises(ArithmeticError):
-        model.partial_fit(X, y)
-    model._state.engine._check()
-    assert model.t_ == 33
-    same = ok.LASVM(near).partial_fit(X[:33], y[:33])
-    np.testing.assert_array_equal(model.dual_coef_, same.dual_coef_)
-    np.testing.assert_array_equal(model.partial_fit(X[34:], y[34:]).dual_coef_, same.partial_fit(X[34:], y[34:]).dual_coef_)
-
-
 def test_a_new_penalty_is_for_examples_that_come():
     X, y, _ = stream(6, 80)
     model = ok.LASVM(ok.Gaussian(0.5), penalty=0.1).partial_fit(X[:40], y[:40])

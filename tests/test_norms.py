@@ -117,22 +117,3 @@ def test_nothing_else_changes():
         np.testing.assert_array_equal(a[name], b[name], err_msg=name)
     assert not watched._state.hypothesis.is_worn()
     np.testing.assert_array_equal(plain.progressive(X, Y["binary"]), watched.progressive(X, Y["binary"]))
-
-
-def test_after_an_error_nobody_follows():
-    class Own(ok.Loss):
-        calls = 0
-
-        def derivative(self, score, y):
-            Own.calls += 1
-            if Own.calls == 5:
-                raise KeyError("five")
-            return score - y
-
-    model = ok.NORMA(Own(), ok.Gaussian(1.0))
-    with pytest.raises(KeyError):
-        model.progressive(X, Y["regression"], return_norms=True)
-    assert model.t_ == 4
-    norms = model.progressive(X[4:], Y["regression"][4:], return_norms=True)[1]
-    whole = ok.NORMA("squared", ok.Gaussian(1.0)).progressive(X, Y["regression"], return_norms=True)[1]
-    np.testing.assert_allclose(norms, whole[4:], rtol=1e-10)

@@ -1,5 +1,4 @@
 """What KRLS says of what it knows: intervals, probabilities, densities, samples, noise; and that it stays sound."""
-import math
 import pickle
 import warnings
 from statistics import NormalDist
@@ -9,11 +8,10 @@ import pytest
 from cases import covering, each
 from reference_recursive import PLACE, Exact, Pieces, gaussian
 from small_models import overlap, same_state
-from test_recursive import MANY, NEW, NUMBERS, SEVERAL, N, X, exact, same_up_to_rounding
+from test_recursive import MANY, NEW, NUMBERS, SEVERAL, N, X, exact
 
 import onlinekernels as ok
 from onlinekernels import KRLS
-from onlinekernels._core.linalg import leave_to_numpy
 
 PLACES_OF_LABELS = np.random.default_rng(0).integers(5, size=20)
 COVERAGES = (0.5, 0.8, 0.85, 0.9, 0.97)
@@ -479,87 +477,6 @@ def test_what_does_not_apply():
             getattr(KRLS(), method)(X)
     with pytest.raises(ValueError, match="initial"):
         KRLS().partial_fit(X, NUMBERS, initial=3)
-
-
-class Unwilling(Exception):
-    pass
-
-
-@covering(2)
-@each("good", [0, 1, 10, 63, 64, 65, 130, 200])
-@each("error", [Unwilling, KeyboardInterrupt])
-@each("y", [NUMBERS, MANY], ids=["numbers", "classes"])
-def test_an_error_in_a_kernel_leaves_the_rows_before_it(good, error, y):
-    """A kernel of one's own stops in the middle of a chunk."""
-    stops = {"at": X[good + 1] if good + 1 < N else None}
-
-    def moody(x, z):
-        if stops["at"] is not None and stops["at"][0] in (x[0], z[0]):
-            raise error
-        return math.exp(-0.5 * (x - z).dot(x - z))
-
-    loss = "squared" if y is NUMBERS else "multiclass_squared"
-    model, twin = (KRLS(loss, kernel=moody, budget=20) for _ in range(2))
-    model.partial_fit(X[:1], y[:1])
-    with pytest.raises(error):
-        model.partial_fit(X[1:], y[1:])
-    stops["at"] = None
-    twin.partial_fit(X[:1], y[:1])
-    twin.partial_fit(X[1 : good + 1], y[1 : good + 1]) if good else None
-    assert model.t_ == good + 1
-    model._state.engine._check()
-    same_state(model, twin)
-    assert np.array_equal(model.progressive(X[good + 1 :], y[good + 1 :]), twin.progressive(X[good + 1 :], y[good + 1 :]))
-    same_state(model, twin)
-
-
-@pytest.mark.parametrize("make, y", [
-    (lambda: KRLS(kernel=ok.Gaussian(1.3), budget=20), NUMBERS),
-    (lambda: KRLS(kernel=ok.Gaussian(0.7), budget=None, tolerance=1e-12, noise="auto", memory=0.99), SEVERAL),
-    (lambda: KRLS("multiclass_squared", ok.Gaussian(1.3), budget=30), MANY),
-    (lambda: KRLS(kernel=ok.Linear()), NUMBERS),
-    (lambda: KRLS(kernel=ok.Nystroem(ok.Gaussian(2.0), 12) + ok.Linear()), SEVERAL),
-], ids=["budget", "all", "classes", "weights", "map"])
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_a_place_is_all_or_nothing(make, y, error, monkeypatch, request):
-    """The n-th call of NumPy at a place fails, for every n: all rows are learned, and the place is made up for."""
-    places = range(PLACE, N, PLACE)
-    calls = {"at": None, "made": 0}
-
-    def watched(function):
-        def call(*args, **kwargs):
-            calls["made"] += 1
-            if calls["made"] == calls["at"]:
-                raise error
-            return function(*args, **kwargs)
-
-        return call
-
-    expected = make().partial_fit(X, y)
-    for name in ("matmul", "errstate", "argmax", "diag", "where", "eye"):
-        monkeypatch.setattr(np, name, watched(getattr(np, name)))
-    monkeypatch.setattr(np.linalg, "qr", watched(np.linalg.qr))
-    few = leave_to_numpy(0)  # else it is asked for large products only
-    request.addfinalizer(lambda: leave_to_numpy(few))
-    n = interrupted = 0
-    while interrupted is not None:
-        n, interrupted, model = n + 1, None, make()
-        for start, stop in zip([0, *places], [*places, N]):
-            calls.update(at=n if stop == PLACE * (2 + n % 2) else None, made=0)
-            try:
-                model.partial_fit(X[start:stop], y[start:stop])
-            except error:
-                calls["at"] = None
-                interrupted = model.t_
-                model._state.engine._check()
-                copied = pickle.loads(pickle.dumps(model))
-                assert np.array_equal(copied.predict(NEW), model.predict(NEW))
-                model.partial_fit(X[interrupted:stop], y[interrupted:stop]) if interrupted < stop else None
-                copied.partial_fit(X[interrupted:], y[interrupted:])
-                same_up_to_rounding(expected, copied)
-        same_up_to_rounding(expected, model)
-        model._state.engine._check()
-    assert n > 5
 
 
 def test_parameters_after_fitting():

@@ -198,31 +198,6 @@ def test_a_model_goes_on_from_another_with_its_scaler():
         ok.NORMA().partial_fit(X, y, initial=first)
 
 
-class Failing(ok.Loss):
-    """The absolute loss, until it is asked about the target 13."""
-
-    task = "regression"
-
-    def value(self, score, y):
-        return abs(score - y)
-
-    def derivative(self, score, y):
-        if y == 13.0:
-            raise RuntimeError("thirteen")
-        return np.sign(score - y)
-
-
-def test_after_an_error_the_scaler_has_seen_the_rows_that_were_learned():
-    X, y = np.hstack([rows(40), np.eye(40)[:, 9:17]]), np.arange(40.0)  # and ones that come before the error, or after it
-    model = ok.NORMA(Failing(), scale=True)
-    with pytest.raises(RuntimeError, match="thirteen"):
-        model.partial_fit(X, y)
-    expected = ok.NORMA(Failing(), scale=True).partial_fit(X[:13], y[:13])
-    assert model.t_ == 13
-    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
-    np.testing.assert_array_equal(model._state.scaler.divisors, expected._state.scaler.divisors)
-
-
 @each("value", [1, "yes", None, ok.Gaussian()])
 def test_scale_must_be_a_flag_or_a_scaler(value):
     with pytest.raises(ValueError, match="'scale'.*RunningScaler"):

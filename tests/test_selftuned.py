@@ -1,10 +1,7 @@
 """SelfTuned: the evidence and its gradient, the descent, features, the combination; a learner like all others."""
 import copy
 import math
-import os
 import pickle
-import signal
-import time
 import warnings
 
 import numpy as np
@@ -570,44 +567,6 @@ def test_a_refresh_is_all_or_nothing(owner, name, places, monkeypatch):
         model._check()
         assert np.allclose(model.progressive(X[200:300], NUMBERS[200:300]), scores[200:], rtol=0, atol=1e-10)
         assert model.history_["t"].tolist() == [100, 200]
-
-
-def test_an_interrupted_piece_is_finished_by_all_members(monkeypatch):
-    for place in range(1, 9, 2):
-        model = SelfTuned("multiclass_squared", window=120, budget=20).partial_fit(X[:160], LABELS[:160])
-        with monkeypatch.context() as patch:
-            interrupted_at(patch, KRLS, "progressive", place)
-            with pytest.raises(Stop) as caught:
-                model.partial_fit(X[160:300], LABELS[160:300])
-        learned = caught.value.rows_learned
-        composition = model._state.composition
-        assert model.t_ == 160 + learned and composition.members["plain"].rows == model.t_
-        assert len({composition.members[kind].rows for kind in composition.kinds}) == 1
-        model._check()
-        model.partial_fit(X[160 + learned :], LABELS[160 + learned :])
-        assert model.t_ == 460 and np.mean(model.predict(X) == LABELS) > 0.7
-
-
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-def test_a_signal_waits_until_an_interrupted_piece_is_finished(monkeypatch):
-    model = SelfTuned(window=120, budget=20).partial_fit(X[:160], NUMBERS[:160])
-    members, take, taken = model._state.composition.members, Posterior.take, []
-    before = [member.rows for member in members.values()]
-
-    def pressed(member, rows, *others):
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.02)
-        take(member, rows, *others)
-        taken.append(len(rows))
-
-    with monkeypatch.context() as patch:
-        interrupted_at(patch, KRLS, "progressive", 2)
-        patch.setattr(Posterior, "take", pressed)
-        with pytest.raises(KeyboardInterrupt) as caught:
-            model.partial_fit(X[160:170], NUMBERS[160:170])
-    assert taken == [10, 10] and isinstance(caught.value.__context__, Stop)
-    assert caught.value.rows_learned == 10 and model.t_ == 170
-    assert [member.rows for member in members.values()] == [rows + 10 for rows in before]
 
 
 # ---- Among others -----------------------------------------------------------------------------------------------------

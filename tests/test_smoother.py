@@ -11,7 +11,6 @@ import onlinekernels as ok
 from onlinekernels import Gaussian, Laplacian, Recent, Reservoir, RunningScaler, Smoother, load
 from onlinekernels._core.smoothing import LocalRows
 from onlinekernels._core.transforms import Ranks
-from onlinekernels.model import smoothing
 from onlinekernels.nouns.losses import as_loss
 
 RNG = np.random.default_rng(0)
@@ -246,29 +245,6 @@ def test_answers():
     weighted = Smoother("multiclass_squared", Gaussian(3.0), class_weight={"three": 50.0}).partial_fit(X, LABELS)
     assert np.mean(weighted.predict(X) == "three") > 2 * np.mean(Smoother("multiclass_squared", Gaussian(3.0)).partial_fit(
         X, LABELS).predict(X) == "three")
-
-
-def test_interrupted_between_pieces(monkeypatch):
-    """A piece is learned whole or not at all, together with the scaler; the model goes on as if nothing had been."""
-    expected = Smoother("squared", scale=True)
-    scores = expected.progressive(X, NUMBERS)
-    advanced, calls = smoothing.advanced, [0]
-
-    def interrupted(scaler, rows):
-        calls[0] += 1
-        found = advanced(scaler, rows)
-        if calls[0] == 2:
-            raise KeyboardInterrupt
-        return found
-
-    model = Smoother("squared", scale=True)
-    with monkeypatch.context() as patch:
-        patch.setattr(smoothing, "advanced", interrupted)
-        with pytest.raises(KeyboardInterrupt) as caught:
-            model.partial_fit(X, NUMBERS)
-    learned = caught.value.rows_learned
-    assert 0 < learned == model.t_ < N
-    assert np.allclose(model.progressive(X[learned:], NUMBERS[learned:]), scores[learned:], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("model", [Smoother(), Smoother("multiclass_squared", scale=True), Smoother(ok.NuNovelty(0.1))], ids=str)

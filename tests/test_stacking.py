@@ -566,28 +566,6 @@ def test_fitted_members_and_the_protocols_of_others():
 # ---- Interrupted, and threads -----------------------------------------------------------------------------------------
 
 
-def test_a_signal_waits_until_the_piece_is_done():
-    done = []
-
-    def work():
-        for i in range(20):
-            time.sleep(0.005)
-            done.append(i)
-        return "ready"
-
-    assert uninterrupted(work) == "ready" and len(done) == 20
-    timer = threading.Timer(0.03, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        uninterrupted(work)
-    timer.join()
-    assert len(done) == 40
-    with pytest.raises(ZeroDivisionError):
-        uninterrupted(lambda: 1 / 0)
-    with np.errstate(under="raise"):  # what the caller has set holds for the work
-        assert uninterrupted(np.geterr)["under"] == "raise"
-
-
 class Pressed(KRLS):
     """Ctrl-C is pressed while it learns."""
 
@@ -638,40 +616,6 @@ def test_a_signal_when_the_work_is_done_is_raised_and_nobody_waits_for_ever():
         finally:
             sys.setprofile(None)
     assert set(struck) == {0, 1}  # before it has begun, and after it
-
-
-class Stop(BaseException):
-    """As Ctrl-C, but in the middle of a member."""
-
-
-def test_an_interrupted_piece_is_finished_by_all_members(monkeypatch):
-    for place in range(1, 4):
-        model = Stacking(number_members()).partial_fit(X[:100], NUMBERS[:100])
-        function, count = KRLS.progressive, [0]
-
-        def wrapped(*arguments, **keywords):
-            count[0] += 1
-            if count[0] == place:
-                raise Stop
-            return function(*arguments, **keywords)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(KRLS, "progressive", wrapped)
-            try:
-                model.partial_fit(X[100:], NUMBERS[100:])
-            except Stop as error:
-                assert model.t_ == 100 + error.rows_learned
-        model._check()
-        rest = slice(model.t_, None)
-        if model.t_ < N:
-            model.partial_fit(X[rest], NUMBERS[rest])
-        assert model.t_ == N and np.isfinite(model.predict(X)).all()
-    frozen = Stacking.from_fitted(fitted({"line": KRLS(kernel="linear"), **number_members()}, NUMBERS), frozen=True)
-    with monkeypatch.context() as patch, pytest.raises(Stop):
-        patch.setattr(Smoother, "predict", lambda *arguments: (_ for _ in ()).throw(Stop()))
-        frozen.partial_fit(X[150:250], NUMBERS[150:250])
-    frozen._check()
-    assert frozen.t_ == 100 and frozen.partial_fit(X[250:], NUMBERS[250:]).t_ == 150
 
 
 @pytest.mark.parametrize("model", [

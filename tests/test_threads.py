@@ -62,30 +62,6 @@ class TestTurns:
             assert not any(thread.is_alive() for thread in threads) and min(turns.values()) >= 5, turns
         """)
 
-    def test_copies_and_predictions_while_another_thread_learns_new_labels(self):
-        run_apart("""
-            sys.setswitchinterval(1e-6)
-            rng = np.random.default_rng(0)
-            X = rng.normal(size=(600, 2))
-            model = ok.NORMA("multiclass_hinge", scale=True).partial_fit(X[:2], ["a", "b"])
-            done, odd = threading.Event(), []
-            def copy():
-                while not done.is_set():
-                    twin = pickle.loads(pickle.dumps(model))
-                    if twin.t_ != twin._state.scaler.count:
-                        odd.append((twin.t_, twin._state.scaler.count))
-                    twin.predict(X[:5])
-            def predict():
-                while not done.is_set():
-                    model.predict(X[:5]), model.decision_function(X[:5])
-            threads = [threading.Thread(target=target) for target in (copy, predict)]
-            [thread.start() for thread in threads]
-            for i in range(2, 300):
-                model.partial_fit(X[i:i + 1], [f"label {i}"])
-            done.set(); [thread.join() for thread in threads]
-            assert not odd, odd[:3]
-        """)
-
     def test_first_calls_at_once(self):
         run_apart("""
             rng = np.random.default_rng(0)
@@ -95,37 +71,6 @@ class TestTurns:
                 threads = [threading.Thread(target=model.partial_fit, args=(X[i::4], y[i::4])) for i in range(4)]
                 [thread.start() for thread in threads], [thread.join() for thread in threads]
                 assert model.t_ == 40
-        """)
-
-    def test_scalers_and_labels_take_their_turns(self):
-        run_apart("""
-            sys.setswitchinterval(1e-6)
-            rng = np.random.default_rng(0)
-            X = rng.normal(size=(400, 2))
-            model = ok.NORMA("multiclass_hinge", scale=True).partial_fit(X[:1], ["first"])
-            def work(name):
-                for i in range(100):
-                    label = f"{name}{i}"
-                    model.learn_one(X[i], label) if i % 2 else model.partial_fit(X[i:i + 2], [label, "first"])
-            threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
-            [thread.start() for thread in threads], [thread.join() for thread in threads]
-            assert model.t_ == model._state.scaler.count == 1 + 4 * 150
-            assert len(model.classes_) == 1 + 4 * 100
-            model.predict(X)
-            model._state.engine._check()
-        """)
-
-    def test_a_scaler_takes_in_every_row(self):
-        run_apart("""
-            sys.setswitchinterval(1e-6)
-            X = np.random.default_rng(0).normal(size=(4000, 3))
-            scaler = ok.RunningScaler().partial_fit(X[:1])
-            def work(i):
-                for row in X[i::4]:
-                    scaler.learn_one(row)
-            threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-            [thread.start() for thread in threads], [thread.join() for thread in threads]
-            assert scaler.count_ == 4001
         """)
 
     def test_fits_of_an_adatron_take_turns(self):
