@@ -370,7 +370,7 @@ FAULTS = [
         ("second / (1.0 + second) + APART", "0.0"),
         ("sums[1:] > sums[0] * (1 + 1e-9)", "sums[1:] < 0.0"),
         ("1.0 if j == <Py_ssize_t> y[t] else -1.0", "1.0 if j == <Py_ssize_t> y[t] else 0.0"),
-        ("alarm and label == rare", "label == rare"),
+        ("FREQUENCIES * found[0] + (alarm and label == rare)", "FREQUENCIES * found[0] + (label == rare)"),
         ("self.n, self.first = KEPT, self.first + 1", "self.n = KEPT"),
     ]),
     ("transforms.pyx", "transforms encoding", [

@@ -153,15 +153,6 @@ def test_theorem_3_is_met_with_equality_by_orthogonal_examples(zero_margin):
     assert mistakes(ok.ILK(kernel=kernel, **bounds.tune_ilk_mistakes(**against)), X, y) == 25
 
 
-def test_theorem_2_allows_more_margin_errors_than_printed_after_theorem_3():
-    """With rho = mu/2 the text prints 4 X^2 B^2 / mu; ten orthogonal examples with mu = 0.1 break it."""
-    kernel, X, y = orthogonal(10)
-    against = bounds.comparison(kernel, X, y, 0.1 * y, margin=0.1)
-    tuned = bounds.tune_norma_margin_errors(learner_margin=0.05, **against)
-    errors = int((ok.NORMA(kernel=kernel, **tuned).progressive(X, y) * y <= 0.05).sum())
-    assert 4 * against["norm"] ** 2 / 0.1 < errors <= bounds.norma_margin_errors(learner_margin=0.05, **against)
-
-
 def wedge(copies, width, turns=1):
     """Two kinds of examples that nearly contradict each other, each many times in a row; in y x: (1, w), (-1, w)."""
     one, other = np.tile([1.0, width], (copies, 1)), np.tile([1.0, -width], (copies, 1))
@@ -235,17 +226,6 @@ def test_without_regularization_nothing_follows_a_moving_comparison():
     stream = dict(radius=1.0, margin=1.0, loss=0.0, norm=2.0, path=1.0, squared_path=0.1, examples=10)
     assert bounds.norma_mistakes_untuned(step=0.1, regularization=0.0, learner_margin=0.0, **stream) == math.inf
     assert bounds.ilk_mistakes_untuned(step=0.1, regularization=0.0, learner_margin=0.5, **stream) == math.inf
-
-
-def test_the_mistakes_of_ilk_depend_on_its_step():
-    """I Thm 2 is printed for every eta. A small step on a wedge breaks it, and keeps the bound for any step."""
-    X, y, against = wedge(90, width=0.3)
-    printed = bounds.ilk_mistakes(**against)
-    model = ok.ILK(ok.Hinge(1.0), "linear", step=0.01, regularization=0.0, offset=False)
-    count = mistakes(model, X, y)
-    assert count > 5 * printed
-    assert count <= bounds.ilk_mistakes_untuned(step=0.01, regularization=0.0, learner_margin=1.0, **against)
-    assert mistakes(ok.ILK(kernel="linear", **bounds.tune_ilk_mistakes(**against)), X, y) <= printed
 
 
 # ---- ILK ----------------------------------------------------------------------------------------------------
@@ -456,17 +436,6 @@ def test_tuned_steps_are_the_best_ones():
         rate = tuned["step"].rate
         best = regret(step=rate, **fixed)
         assert all(regret(step=factor * rate, **fixed) > best for factor in (0.9, 0.99, 1.01, 1.1))
-
-
-def test_no_bound_for_silk():
-    """I prints a regret for SILK that does not know omega. One term, two orthogonal points: regret grows linearly."""
-    lam, eta, n = 0.5, 1.0, 6000
-    X, y = np.tile([[0], [1]], (n // 2, 1)), np.ones(n, dtype=int)
-    model = ok.SILK(ok.Hinge(), ok.Precomputed(np.eye(2)), step=ok.InverseSqrt(eta), regularization=lam, budget=1)
-    losses = ok.Hinge().value(model.progressive(X, y, classes=[-1, 1]), y).sum()  # the norms would only add to it
-    least = n * (lam / 2 * 2)  # g = k(x_1, .) + k(x_2, .) has no loss
-    printed = (4 * eta * (1 + 2 / lam) + 2 / lam ** 2 / eta) * math.sqrt(n) + 1 / lam ** 2 / (2 * eta)
-    assert losses - least > printed
 
 
 # ---- Windows and truncation ---------------------------------------------------------------------------------

@@ -242,27 +242,8 @@ def test_points_that_are_known_do_not_join():
 # ---- Chunks -----------------------------------------------------------------------------------------------------
 
 
-def near(x, z):
-    """A kernel on anything that has numbers in it."""
-    return float(np.exp(-0.5 * np.sum((np.asarray(x) - np.asarray(z)) ** 2)))
-
-
 def sparse(rows):
     return pytest.importorskip("scipy.sparse").csr_matrix(np.where(rows > 0.3, rows, 0.0))
-
-
-def same_up_to_rounding(model, other, tolerance=1e-8):
-    """Scores, points, coefficients and all numbers of the state."""
-    first, second = model._state.hypothesis.state(), other._state.hypothesis.state()
-    assert first.keys() == second.keys()
-    for name, value in first.items():
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-            scale = np.abs(value).max(initial=1.0)
-            np.testing.assert_allclose(second[name], value, rtol=tolerance, atol=tolerance * scale, err_msg=name)
-        elif isinstance(value, float):
-            assert abs(second[name] - value) <= tolerance * max(1.0, abs(value)), name
-        else:
-            np.testing.assert_equal(second[name], value, err_msg=name)
 
 
 # ---- Classes ----------------------------------------------------------------------------------------------------

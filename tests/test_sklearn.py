@@ -152,12 +152,6 @@ def test_balanced_classes_have_equal_totals():
     np.testing.assert_allclose(balanced.decision_function(X), expected.decision_function(X), atol=1e-12)
 
 
-@each("bad", ["even", [1, 2], {"up": -1.0}, {"up": "2"}, {"up": np.nan}], ids=repr)
-def test_bad_class_weights_are_refused(bad, moons):
-    with pytest.raises(ValueError, match="'class_weight'.*NORMA"):
-        ok.NORMA(class_weight=bad).fit(*moons)
-
-
 def test_class_weights_that_make_no_sense_are_refused(moons):
     X, y = moons
     with pytest.raises(ValueError, match="balanced"):
@@ -230,14 +224,6 @@ def test_a_frame_with_a_column_that_is_no_number(column):
     frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "odd one": pd.Series(column, dtype=object)})
     with pytest.raises(TypeError, match="column 'odd one', instead; (encode|fill in)"):
         ok.NORMA("squared").fit(frame, [1.0, 2.0, 3.0])
-
-
-def test_names_are_saved(moons, tmp_path):
-    pd = pytest.importorskip("pandas")
-    X, y = moons
-    model = ok.NORMA().fit(pd.DataFrame(X, columns=["a", "b"]), y)
-    model.save(tmp_path / "m.npz")
-    assert ok.load(tmp_path / "m.npz").feature_names_in_.tolist() == ["a", "b"]
 
 
 def test_classes_are_sorted_after_fit_and_columns_follow():
