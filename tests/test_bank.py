@@ -774,45 +774,6 @@ class TestTurns:
         bank._check()
         assert len(bank) == 6001 and (bank.t_ == 1).all()
 
-    @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
-    def test_signals_while_threads_learn(self):
-        """Ctrl-C again and again, from a handler that also wants to learn new keys: memory must not move under threads."""
-        run_apart("""
-            rng = np.random.default_rng(0)
-            X = rng.normal(size=(30_000, 3))
-            counter, refused, active = [0], [0], [False]
-            def handle(*_):
-                if not active[0]:
-                    return
-                try:
-                    counter[0] += 1
-                    bank.partial_fit(X[:2000], keys=[("new", counter[0], i) for i in range(2000)])
-                except RuntimeError as error:
-                    assert "at work already" in str(error)
-                    refused[0] += 1
-                len(bank), bank.t_.sum()
-                raise KeyboardInterrupt
-            signal.signal(signal.SIGALRM, handle)
-            keys = [*range(30_000)]
-            end = time.monotonic() + 1.5
-            while time.monotonic() < end:
-                bank = ok.Bank(3, "novelty", budget=20, threads=2).partial_fit(X[:1], keys=["first"])
-                signal.setitimer(signal.ITIMER_REAL, *rng.uniform(1e-4, 0.03, size=2))
-                for _ in range(3):
-                    try:
-                        active[0] = True
-                        try:
-                            bank.partial_fit(X, keys=keys)
-                        finally:
-                            active[0] = False
-                    except KeyboardInterrupt:
-                        pass
-                signal.setitimer(signal.ITIMER_REAL, 0)
-                bank._check()
-                pickle.loads(pickle.dumps(bank))
-            assert refused[0]
-        """)
-
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
     def test_a_fork_while_another_thread_learns(self):
         """The child refuses in a sentence what is half learned, goes on with what is whole, and never hangs."""

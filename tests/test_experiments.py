@@ -4,9 +4,7 @@ import csv
 import os
 import pathlib
 import sys
-import warnings
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,9 +18,8 @@ if not (DOCS / "experiments").exists():
 sys.path.insert(0, str(DOCS))
 
 from experiments import EXPERIMENTS, svmd_digits
-from experiments.data import Data, MissingData, stand_in
+from experiments.data import Data, stand_in
 from experiments.experiment import Check, Experiment, Results, write
-from experiments.ilk_video import area
 from experiments.learners import mistaken, mistakes
 from experiments.norma_fig3 import alerts_of, detector
 from experiments.run import main
@@ -51,12 +48,6 @@ def quick():
         return done[name]
 
     return run
-
-
-@pytest.fixture
-def without_matplotlib(monkeypatch):
-    for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
-        monkeypatch.setitem(sys.modules, name, None)
 
 
 # ---- The registry ---------------------------------------------------------------------------------
@@ -123,19 +114,6 @@ def checks_have_figures_and_decide(results):
         assert "nan" not in check.found
 
 
-@each("name", ["norma-fig2", "norma-fig3", "ilk-fig1", "ilk-fig2"])
-def test_pictures(name, quick, tmp_path):
-    """One with each kind of panel."""
-    pytest.importorskip("matplotlib")
-    assert f"{name}.png" in write(name, quick(name), tmp_path)
-    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_runs_repeat_themselves(quick):
-    again = EXPERIMENTS["norma-fig2"].results(Data(quick=True))
-    assert again.table == quick("norma-fig2").table
-
-
 # ---- The command ----------------------------------------------------------------------------------
 
 
@@ -151,12 +129,6 @@ def test_the_command_prints_the_claim_the_table_and_the_verdict(tmp_path, capsys
         "svmd-fig6-curves.csv",
         "svmd-fig6.csv",
     ]
-
-
-def test_without_matplotlib_there_are_numbers_and_a_hint(without_matplotlib, tmp_path, capsys):
-    assert main(["svmd-fig4", "--quick", "--out", str(tmp_path)]) == 0
-    assert "No picture: that takes matplotlib" in capsys.readouterr().out
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".csv"]
 
 
 def test_missing_data_is_said_and_nothing_is_written(tmp_path, capsys):
@@ -183,12 +155,6 @@ def test_wrong_arguments(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_a_folder_that_is_not_there(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        main(["svmd-fig3", "--data", str(tmp_path / "nowhere")])
-    assert "there is no folder" in capsys.readouterr().err
-
-
 # ---- Verdicts and tables --------------------------------------------------------------------------
 
 
@@ -205,15 +171,6 @@ def test_verdicts(holds, words):
     assert results.verdict == words
 
 
-def test_a_report_says_no_where_a_check_fails():
-    experiment = Experiment("x", "K", "title", "Claim.", run=None)
-    results = Results(table=[{"a": "b"}], checks=[Check("first", "1 of 2", True), Check("second", "2 of 2", False)])
-    lines = experiment.report(results, Data()).splitlines()
-    assert "  yes  first: 1 of 2" in lines
-    assert "  NO   second: 2 of 2" in lines
-    assert not any("quick" in line for line in lines)
-
-
 def test_only_made_up_data_takes_the_verdict_away(tmp_path):
     """A quick run on real data has one, and so has one that needs no data."""
     np.savez(tmp_path / "usps.npz", **stand_in("usps"))
@@ -226,52 +183,7 @@ def test_only_made_up_data_takes_the_verdict_away(tmp_path):
         assert f"\nverdict: {verdict}" in said
 
 
-def test_a_learner_that_goes_wrong_is_a_result_and_other_warnings_are_not():
-    def run(data, quick, seeds):
-        warnings.warn("Learning has stalled: the step is tiny.", RuntimeWarning, stacklevel=2)
-        warnings.warn("invalid value encountered", RuntimeWarning, stacklevel=2)
-
-    with pytest.warns(RuntimeWarning) as said:
-        Experiment("x", "K", "title", "Claim.", run=run).results(Data())
-    assert [str(warning.message) for warning in said] == ["invalid value encountered"]
-
-
 # ---- Data -----------------------------------------------------------------------------------------
-
-
-def test_a_file_is_taken_before_a_stand_in(tmp_path):
-    arrays = stand_in("usps", seed=5)
-    np.savez(tmp_path / "usps.npz", **arrays)
-    data = Data(tmp_path, quick=True)
-    assert (data.load("usps")["X_train"] == arrays["X_train"]).all()
-    assert data.sources["usps"].endswith("usps.npz")
-    data.load("mnist")
-    assert "stand-in" in data.sources["mnist"]
-
-
-def fake_openml(monkeypatch, fetch):
-    monkeypatch.setitem(sys.modules, "sklearn", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", SimpleNamespace(fetch_openml=fetch))
-
-
-def test_without_a_network_the_message_says_so(monkeypatch):
-    def fetch(**_):
-        raise OSError("no route")
-
-    fake_openml(monkeypatch, fetch)
-    with pytest.raises(MissingData, match="OpenML did not give it: OSError"):
-        Data().load("mnist")
-
-
-def test_digits_of_openml_become_those_of_the_files(monkeypatch):
-    """USPS there has values in [-1, 1], labels 1 to 10 as words, and training digits first."""
-    pixels = np.tile(np.linspace(-1, 1, 256), (7293, 1))
-    labels = np.array([str(1 + i % 10) for i in range(7293)])
-    fake_openml(monkeypatch, lambda **_: SimpleNamespace(data=pixels, target=labels))
-    usps = Data().load("usps")
-    assert usps["X_train"].shape == (7291, 256) and usps["X_test"].shape == (2, 256)
-    assert usps["X_train"][0, 0] == -1000 and usps["X_train"][0, -1] == 1000
-    assert usps["y_train"][:11].tolist() == [*range(10), 0]
 
 
 # ---- The pieces -----------------------------------------------------------------------------------
@@ -283,14 +195,6 @@ def test_the_scheduled_control_moves_the_logarithm_of_its_margin():
     scores, steps = model.progressive(np.zeros((1, 3)), [1], classes=[-1, 1], return_steps=True)
     assert steps[0] == np.sqrt(10 / 11) and (model.kernel.width, model.regularization) == (svmd_digits.KERNEL_WIDTH, 1.0)
     assert np.log(model.margin_ / 0.5) == pytest.approx(-np.sqrt(10 / 11) * 0.5 * (1 - 0.2))
-
-
-def test_the_area_is_the_share_of_pairs_in_the_right_order():
-    rng = np.random.default_rng(0)
-    scores, truth = rng.integers(0, 10, size=(20, 15)).astype(np.float32), rng.random((20, 15)) < 0.3
-    fore, back = scores[truth], scores[~truth]
-    pairs = (fore[:, None] < back).mean() + 0.5 * (fore[:, None] == back).mean()
-    assert area(scores, truth) == pytest.approx(pairs)
 
 
 def test_alerts_are_the_examples_below_the_margin_of_their_time():
@@ -324,12 +228,6 @@ def test_a_tie_is_a_mistake():
         assert mistakes(model, [[1.0], [1.0]], [label, label], classes=range(3)).tolist() == [True, False]
     scores = np.array([[0.0, 2.0, 1.0], [2.0, 2.0, 1.0], [0.0, 0.0, 3.0]])
     assert mistaken(list("abc"), scores, list("bbc")).tolist() == [False, True, False]
-
-
-def test_quick_runs_leave_out_the_papers_figures(quick):
-    for name in EXPERIMENTS:
-        assert not [column for column in quick(name).table[0] if column.startswith("paper")]
-        assert not [check.claim for check in quick(name).checks if "the paper's" in check.claim and "%" in check.claim]
 
 
 # ---- Figures of the papers, on their data ---------------------------------------------------------

@@ -30,18 +30,8 @@ RNG = np.random.default_rng(0)
 N = 280
 X = RNG.normal(size=(N, 3))
 NUMBERS = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * RNG.normal(size=N)
-SEVERAL = np.column_stack([NUMBERS, 1e3 * X[:, 2] ** 2])
 LABELS = np.array(["one", "two", "three"])[np.digitize(NUMBERS, [-0.3, 0.6])]
 LABELS[:90][LABELS[:90] == "three"] = "two"
-KINDS = {
-    "low classes": (lambda: OnlineKernelClassifier("low"), LABELS),
-    "balanced classes": (lambda: OnlineKernelClassifier("low", threshold="balanced"), LABELS),
-    "medium classes": (OnlineKernelClassifier, LABELS),
-    "low numbers": (lambda: OnlineKernelRegressor("low"), NUMBERS),
-    "several numbers": (OnlineKernelRegressor, SEVERAL),
-    "novelty": (lambda: OnlineKernelDetector(0.1), None),
-    "fading novelty": (lambda: OnlineKernelDetector(0.1, "low", memory=100), None),
-}
 
 
 def part(array, rows):

@@ -152,11 +152,6 @@ class TestLabels:
         model = ok.NORMA().partial_fit(X[:2], y)
         assert type(model.predict_one(X[0])) is kind
 
-    def test_lists_tuples_and_arrays_are_the_same(self):
-        y = ["b", "a"] * 20
-        results = [pickle.dumps(ok.NORMA().partial_fit(X, made)) for made in (y, tuple(y), np.array(y))]
-        assert results[0] == results[1] == results[2]
-
     def test_a_score_of_zero_is_the_first_class(self):
         model = ok.NORMA().partial_fit(X[:2], ["b", "a"], sample_weight=[0, 0])
         assert model.decision_function(NEW).tolist() == [0.0] * 15
@@ -328,16 +323,6 @@ class TestLearning:
         assert np.allclose(got[:len(expected)], expected, rtol=1e-10, atol=1e-12)
         if not averages:
             assert np.allclose(scores(model, NEW), scores(twin, NEW), rtol=1e-10, atol=1e-12)
-
-    @each_fitted
-    def test_learn_one_and_predict_one_take_lists_integers_and_views(self, fitted):
-        y, odd = y_of(fitted), np.arange(12)[::2][:3]
-        label = None if y is None else y[0]
-        if "function" not in repr(fitted):
-            a, b, c = (copy.deepcopy(fitted) for _ in range(3))
-            a.learn_one([0, 2, 4], label), b.learn_one(odd, label), c.learn_one(odd.astype(float), label)
-            assert pickle.dumps(a) == pickle.dumps(b) == pickle.dumps(c)
-        assert fitted.predict_one(odd.astype(float)) == fitted.predict(odd[None].astype(float))[0]
 
     def test_fit_may_change_features_labels_and_precision(self):
         model = ok.NORMA().fit(X, LABELS)

@@ -860,20 +860,6 @@ class TestSizesThatAFileClaims:
         for count in (0, 1, 2, 4, -1):
             refused(rewritten(tmp_path / "m.npz", in_learned(labels=count)))
 
-    def test_growing_labels_become_a_structures(self, tmp_path):
-        ok.NORMA("graph_hinge").partial_fit(np.eye(2), ["a", "b"]).save(tmp_path / "m.npz")
-        tree = {"noun": "Taxonomy", "params": {"parents": {"pairs": [["a", "r"], ["b", "r"], ["c", "r"]]}, "labels": None}}
-        refused(rewritten(tmp_path / "m.npz", in_params(labels=tree)), "fixed")
-
-    @each("dtype", ["<U1000000000", "|S1000000000", "|V1000000000", "(1000000,)<i8", "<f8,<f8", "O", "|O8"])
-    def test_types_of_labels(self, tmp_path, dtype):
-        ok.NORMA().partial_fit(X[:2], ["a", "b"]).save(tmp_path / "m.npz")
-        path = rewritten(tmp_path / "m.npz", lambda header, arrays: header["state"]["labels"].update(dtype=dtype))
-        try:
-            assert ok.load(path).classes_.nbytes < 100
-        except ValueError as error:
-            assert "edited.npz" in str(error)
-
     @each("display", [[0, 1], [0, 0, 1], [0.0, 1.0, 2.0], [True, False, 2], "012", 5, [2, 1, 3]], ids=repr)
     def test_the_order_that_users_see(self, tmp_path, display):
         ok.NORMA("multiclass_hinge").fit(np.eye(3), ["c", "b", "a"]).save(tmp_path / "m.npz")

@@ -45,23 +45,6 @@ def test_a_large_offset_costs_few_digits():
     np.testing.assert_allclose(scaled, oracle(X[:, :1], 1.0), atol=1e-6)
 
 
-def test_any_chunking_gives_the_same_bits():
-    X, rng = rows(200), np.random.default_rng(1)
-    whole, parts = ok.RunningScaler(0.99), ok.RunningScaler(0.99)
-    expected, pieces, first = whole.progressive(X), [], 0
-    while first < len(X):
-        size = int(rng.integers(1, 30))
-        pieces.append(parts.progressive(X[first : first + size]))
-        first += size
-    np.testing.assert_array_equal(np.concatenate(pieces), expected)
-    np.testing.assert_array_equal(parts.mean_, whole.mean_)
-    one_by_one = ok.RunningScaler(0.99)
-    for x in X:
-        one_by_one.learn_one(x)
-    np.testing.assert_array_equal(one_by_one.var_, whole.var_)
-    assert one_by_one.count_ == whole.count_
-
-
 def test_fit_forgets_and_transform_does_not_learn():
     X = rows()
     scaler = ok.RunningScaler().fit(X[:40]).partial_fit(X[40:])
@@ -243,22 +226,6 @@ def test_large_sparse_values_with_a_short_memory():
     for i in range(800):
         parts.partial_fit(rows[i])
     np.testing.assert_allclose(whole.var_, parts.var_, rtol=1e-12)
-
-
-def test_predictions_behind_a_scaler_are_as_fast_as_others(monkeypatch):
-    """Rows are looked at once, and all of them at a time: what comes out is what rows that need no scaling get, bit for bit."""
-    X, y = rows(300), np.arange(300) % 5.0
-    for model in (ok.SILK("squared", scale=True), ok.KRLS(scale=True, budget=40), ok.NORMA("multiclass_hinge", scale=True)):
-        model.partial_fit(X, y)
-        state, calls = model._state, []
-        bare = state.engine.decision(state.scaler.scaled(X))
-        check = ok.validation.check_points
-        monkeypatch.setattr(ok.validation, "check_points", lambda *a, **k: calls.append(1) or check(*a, **k))
-        np.testing.assert_array_equal(state.engine.decision(state.scaler.scaled(X), trusted=True), bare)
-        calls.clear()
-        np.testing.assert_array_equal(model._scores(state, X), bare)
-        assert len(calls) == 1
-        monkeypatch.undo()
 
 
 def test_set_output():

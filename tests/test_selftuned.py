@@ -396,29 +396,6 @@ def test_a_large_refresh_comes_in_stages():
         again._check()
 
 
-def test_stages_are_all_or_nothing(monkeypatch):
-    rng = np.random.default_rng(10)
-    rows = rng.normal(size=(500, 3))
-    y = np.sin(2 * rows[:, 0]) + 0.1 * rng.normal(size=500)
-    expected = SelfTuned(budget=20).progressive(rows, y)
-    before = SelfTuned(budget=20).partial_fit(rows[:399], y[:399])
-    for owner, name, place in ((renewal, "minimize", 1), (renewal, "minimize", 2), (tuned.Tuned, "take", 1), (tuned.Tuned, "take", 2),
-                               (tuned.Tuned, "take", 3), (tuned, "_summary", 2)):
-        model = copy.deepcopy(before)
-        with monkeypatch.context() as patch:
-            interrupted_at(patch, owner, name, place)
-            with pytest.raises(Stop) as caught:
-                model.partial_fit(rows[399:], y[399:])
-        begin = 399 + caught.value.rows_learned
-        assert model.history_["t"].tolist() == [100, 200] and begin == model.t_ and 400 <= begin <= 464
-        assert np.allclose(model.progressive(rows[begin:], y[begin:]), expected[begin:], rtol=0, atol=1e-10)
-        assert model.history_["t"].tolist() == [100, 200, 400]
-    model = copy.deepcopy(before).set_params(background=True)
-    with monkeypatch.context() as patch:
-        interrupted_at(patch, renewal, "minimize", 2)  # in the thread: then it is done again
-        assert np.allclose(model.progressive(rows[399:], y[399:]), expected[399:], rtol=0, atol=1e-10)
-
-
 def test_frozen_and_by_hand():
     model = SelfTuned(window=400, budget=30).partial_fit(X[:150], NUMBERS[:150]).set_params(frozen=True)
     learned = model._state.composition.members["own"].map
@@ -530,43 +507,6 @@ def test_odd_streams():
 
 class Stop(BaseException):
     """As Ctrl-C."""
-
-
-def interrupted_at(monkeypatch, owner, name, place):
-    """Let the place-th call of a function be interrupted, before or after what it does."""
-    function, count = getattr(owner, name), [0]
-
-    def wrapped(*arguments, **keywords):
-        count[0] += 1
-        if count[0] == place:
-            raise Stop
-        return function(*arguments, **keywords)
-
-    monkeypatch.setattr(owner, name, wrapped)
-    return count
-
-
-@pytest.mark.parametrize("owner, name, places", [
-    (renewal, "minimize", (1, 2)), (renewal, "Features", (1,)), (tuned.Tuned, "take", (1,)),
-    (renewal, "gradient_axes", (1,)), (tuned, "_summary", (1, 2)), (tuned.Kept, "rows", (1,)),
-])
-def test_a_refresh_is_all_or_nothing(owner, name, places, monkeypatch):
-    """Interrupted anywhere in a refresh, the old model stays; the next call begins with the refresh, and all is as ever."""
-    expected = SelfTuned(window=250, budget=20)
-    scores = expected.progressive(X[:300], NUMBERS[:300])
-    for place in places:
-        model = SelfTuned(window=250, budget=20).partial_fit(X[:150], NUMBERS[:150])
-        old = model._state.composition.members
-        with monkeypatch.context() as patch:
-            interrupted_at(patch, owner, name, place)
-            with pytest.raises(Stop) as caught:
-                model.partial_fit(X[150:300], NUMBERS[150:300])
-        assert caught.value.rows_learned == 50 and model.t_ == 200
-        assert model._state.composition.members is old and model.history_["t"].tolist() == [100]
-        assert np.isfinite(model.predict(X)).all()
-        model._check()
-        assert np.allclose(model.progressive(X[200:300], NUMBERS[200:300]), scores[200:], rtol=0, atol=1e-10)
-        assert model.history_["t"].tolist() == [100, 200]
 
 
 # ---- Among others -----------------------------------------------------------------------------------------------------

@@ -1,11 +1,6 @@
 """Stacking and Hedge: combiners against their formulas, members that fail, guarantees; learners like all others."""
 import copy
-import os
 import pickle
-import signal
-import sys
-import threading
-import time
 import warnings
 
 import numpy as np
@@ -15,7 +10,6 @@ import onlinekernels as ok
 from onlinekernels import KRLS, SILK, Gaussian, Hedge, Laplacian, LearningWarning, PassiveAggressive, Smoother, Stacking, bounds, load
 from onlinekernels._core.combiners import ExponentialWeights, OnlineNewton, RecursiveLeastSquares
 from onlinekernels.algorithms.ensembles import class_settings, number_settings
-from onlinekernels.model.interrupts import uninterrupted
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -564,58 +558,6 @@ def test_fitted_members_and_the_protocols_of_others():
 
 
 # ---- Interrupted, and threads -----------------------------------------------------------------------------------------
-
-
-class Pressed(KRLS):
-    """Ctrl-C is pressed while it learns."""
-
-    presses = False
-
-    def progressive(self, *arguments, **keywords):
-        if Pressed.presses:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.05)
-        return super().progressive(*arguments, **keywords)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-def test_a_signal_while_members_learn_loses_nothing():
-    """The piece is learned, and combined; then comes KeyboardInterrupt, and all is as if it had not come."""
-    model, undisturbed = (Stacking({"first": Smoother("squared"), "pressed": Pressed(budget=20), **number_members()}) for _ in range(2))
-    undisturbed.partial_fit(X[:100], NUMBERS[:100])
-    Pressed.presses = True
-    try:
-        with pytest.raises(KeyboardInterrupt) as caught:
-            model.partial_fit(X[:100], NUMBERS[:100])
-    finally:
-        Pressed.presses = False
-    assert caught.value.rows_learned == model.t_ == 100
-    assert model.weights_ == undisturbed.weights_ and model.errors_ == undisturbed.errors_
-    assert np.array_equal(model.progressive(X[100:], NUMBERS[100:]), undisturbed.progressive(X[100:], NUMBERS[100:]))
-
-
-def test_a_signal_when_the_work_is_done_is_raised_and_nobody_waits_for_ever():
-    """Ctrl-C at any place of the main thread, also when it has just been told that the other one is ready."""
-    struck = []
-    for place in range(1, 14):
-        seen, done, goes_on = [0], [], threading.Event()  # the place-th thing that the main thread does is interrupted
-
-        def look(frame, event, called):
-            seen[0] += event in ("c_return", "c_call") and frame.f_code is uninterrupted.__code__
-            if seen[0] >= min(place, 11):  # the 11th is to wait, for which nothing would be left if the work were done by then
-                goes_on.set()
-            if seen[0] == place:
-                sys.setprofile(None)
-                raise KeyboardInterrupt
-
-        try:
-            sys.setprofile(look)
-            uninterrupted(lambda: goes_on.wait() and done.append(1))
-        except KeyboardInterrupt:
-            struck.append(len(done))
-        finally:
-            sys.setprofile(None)
-    assert set(struck) == {0, 1}  # before it has begun, and after it
 
 
 @pytest.mark.parametrize("model", [

@@ -71,23 +71,6 @@ class TestTurns:
                 assert model.t_ == 40
         """)
 
-    def test_fits_of_an_adatron_take_turns(self):
-        run_apart("""
-            X = np.random.default_rng(0).normal(size=(60, 2))
-            y = np.where(X[:, 0] > 0, 1, -1)
-            inside, most = [0], [0]
-            def kernel(a, b):
-                inside[0] += 1
-                most[0] = max(most[0], inside[0])
-                value = float(np.exp(-np.sum((a - b) ** 2)))
-                inside[0] -= 1
-                return value
-            model = ok.Adatron(kernel, epochs=1)
-            threads = [threading.Thread(target=model.fit, args=(X, y)) for _ in range(3)]
-            [thread.start() for thread in threads], [thread.join() for thread in threads]
-            assert most[0] == 1
-        """)
-
     def test_models_that_start_from_each_other_do_not_wait_for_each_other(self):
         run_apart("""
             X = np.random.default_rng(0).normal(size=(50, 2))
