@@ -376,7 +376,7 @@ FAULTS = [
     ("transforms.pyx", "transforms encoding", [
         ("memcpy(row, before, d * sizeof(double))", "pass"),
         ("self.t -= self.opened_rows - n", "pass"),
-        ("if n < self.opened:", "if False:"),
+        ("n < self.opened", "False and n < self.opened"),
         ("put_in_order(self.ordered_data + j * self.size, kept, True, row[j], before[j])", "pass"),
         ("fabs(mean - first) <= fabs(mean - second)", "fabs(mean - first) >= fabs(mean - second)"),
         ("memory[j] * count[j] + 1.0", "count[j] + 1.0"),

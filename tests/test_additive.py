@@ -843,14 +843,6 @@ def test_a_large_saved_model_continues_bit_for_bit(tmp_path):
         np.testing.assert_array_equal(twin.predict(X), model.predict(X))
 
 
-def test_a_saved_adatron_on_a_tree(tmp_path):
-    X, y, _, _ = data(ok.Hinge(), 3)
-    model = ok.Adatron(ok.AdditiveMatern(), step=0.05).fit(X, y)
-    model.save(tmp_path / "m.npz")
-    for twin in (ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(twin.decision_function(X), model.decision_function(X))
-
-
 @each("loss", [ok.Hinge(), ok.Squared(), ok.MulticlassHinge(), ok.MulticlassLogistic()], ids=repr)
 @each("spec", [SPECS[1], SPECS[4], SPECS[6]], ids=str)
 def test_a_model_may_start_from_another_one_on_the_tree(loss, spec):

@@ -147,11 +147,6 @@ class TestFittedAttributes:
 
 class TestLabels:
 
-    @each("y, kind", [([-1, 1], int), ([True, False], bool), (["a", "b"], str), ([0.5, 1.5], float)])
-    def test_predict_one_gives_a_plain_python_value(self, y, kind):
-        model = ok.NORMA().partial_fit(X[:2], y)
-        assert type(model.predict_one(X[0])) is kind
-
     def test_a_score_of_zero_is_the_first_class(self):
         model = ok.NORMA().partial_fit(X[:2], ["b", "a"], sample_weight=[0, 0])
         assert model.decision_function(NEW).tolist() == [0.0] * 15

@@ -232,23 +232,6 @@ def test_a_function_without_terms_has_norm_zero(loss, kernel, budget):
     assert model.norm_ == 0.0 and not np.any(answers(model, [[0.5, 1.0]]))
 
 
-@each("loss, y", [(ok.Hinge(), 1), (ok.Insensitive(0.1), 2.0), (ok.MulticlassHinge(), "a")], ids=str)
-def test_duplicates_add_no_dust(loss, y):
-    rng = np.random.default_rng(0)
-    for kernel in CURVED:
-        model = ok.Projection(loss, kernel)
-        X, targets, _ = stream(loss.task, 1, duplicates=0.0)
-        model.partial_fit(X, targets, **first_call(loss.task))
-        x = rng.normal(size=D)
-        model.learn_one(x, y)
-        for _ in range(3):                              # several labels may have to be overtaken, one at a time
-            model.learn_one(x, y)
-        terms = model.n_terms_
-        for _ in range(5):
-            model.learn_one(x, y)
-        assert model.n_terms_ == terms
-
-
 # ---- ALMA ---------------------------------------------------------------------------------------------
 
 

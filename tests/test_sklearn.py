@@ -1,5 +1,4 @@
 """Inside scikit-learn: its own estimator checks, pipelines, searches, calibration, data frames."""
-import pickle
 import subprocess
 import sys
 
@@ -200,22 +199,6 @@ def test_errors_and_warnings_are_sklearns(moons):
         ok.NORMA().predict(X)
     with pytest.warns(DataConversionWarning):
         ok.NORMA("squared").fit(X, X[:, :1])
-
-
-def test_data_frames(moons):
-    pd = pytest.importorskip("pandas")
-    X, y = moons
-    frame = pd.DataFrame(X, columns=["across", "up"])
-    model = ok.NORMA("hinge", ok.Gaussian(0.5)).partial_fit(frame, pd.Series(y))
-    assert model.feature_names_in_.tolist() == ["across", "up"]
-    np.testing.assert_array_equal(model.decision_function(frame), model.decision_function(X))
-    with pytest.raises(ValueError, match="feature names.*order"):
-        model.predict(frame[["up", "across"]])
-    before = pickle.dumps(model)
-    with pytest.raises(ValueError, match="unseen at fit time.*'down'"):
-        model.partial_fit(frame.rename(columns={"up": "down"}), y)
-    assert pickle.dumps(model) == before
-    assert not hasattr(ok.NORMA().fit(X, y), "feature_names_in_")
 
 
 @each("column", [["a", "b", "c"], [1.0, None, 2.0], ["2026-01-01"] * 3], ids=["words", "missing", "dates"])
