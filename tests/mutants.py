@@ -119,7 +119,7 @@ FAULTS = [
         ("self.count, self.few = self.count_before, self.few_before", "pass"),
         ("fabs(change) / CHANGE", "fabs(change)"),
     ]),
-    ("recursive.pyx", "recursive recursive_answers", [
+    ("posterior.pyx", "recursive recursive_answers", [
         ("self.noise / weight if weight > 0.0 else 0.0", "self.noise"),
         ("(1.0 if beyond else 0.0) - (1.0 - COVERAGE[level])", "(1.0 if beyond else 0.0) - COVERAGE[level]"),
         ("fmin(square - 1.0, 5.0)", "square - 1.0"),
@@ -130,8 +130,9 @@ FAULTS = [
     ]),
     ("posterior.pyx", "recursive recursive_answers", [
         ("memory ** (0.5 * k)", "memory ** k"),
-        ("self.fade[s + 1] * (<PosteriorScratch> w).means[i * self.width + y]", "(<PosteriorScratch> w).means[i * self.width + y]"),
-        ("self.conclude(<PosteriorScratch> w) if self.root.n == CHECKPOINT else 0", "0"),
+        ("self.fade[s + 1] * w.mean[y]", "w.mean[y]"),
+        ("w.version != self.version or memcmp", "memcmp"),
+        ("w.version != self.version or memcmp(w.new_key, w.key, size * sizeof(double))", "w.version != self.version"),
         ("memset(self.K + s * CHECKPOINT, 0, CHECKPOINT * sizeof(double))", "pass"),
         ("own + late * np.sum(a * b, axis=1) - np.sum(c * c, axis=1)", "own + late * np.sum(a * b, axis=1)"),
     ]),
@@ -389,10 +390,11 @@ FAULTS = [
         ("mean, count, shown = mean.copy(), count.copy(), shown.copy()", "pass"),
         ("before.advanced(table[:rows])[0] if part else after", "after"),
     ]),
-    ("smoothing.pyx", "smoother", [
-        ("table[i, place[s]] = own[i, s]", "pass"),
+    ("smoother.pyx", "smoother", [
+        ("distance[w.slots[s]] = w.own[i * w.m + s]", "pass"),
+        ("self.say(w.slots[i], w.said_before + i * targets, w.weights_before[i])", "pass"),
         ("nearest + NEGLIGIBLE / rate", "nearest + 1.0 / rate"),
-        ("distance[i] if weight[i] > 0.0 else INFINITY", "distance[i]"),
+        ("distance[i] if self.w[i] > 0.0 else INFINITY", "distance[i]"),
         ("(effective * square + usual_square) / (effective + 1.0)", "square"),
         ("weight * (y[j] - score[j]) ** 2", "(y[j] - score[j]) ** 2"),
     ]),
@@ -403,28 +405,41 @@ FAULTS = [
     ("evidence.h", "selftuned", [
         ("-0.5 * forgetting * fabs(times[i] - times[j])", "-forgetting * fabs(times[i] - times[j])"),
     ]),
-    ("selftuning/evidence.py", "selftuned", [
+    ("algorithms/evidence.py", "selftuned", [
         ("np.insert(slopes, d, slopes[:d].sum())", "np.insert(slopes, d, 0.0)"),
         ("q / self.deviation**2", "q / self.deviation"),
         ("new <= value + 1e-4 * length * slope and np.isfinite(gradient).all()", "np.isfinite(gradient).all()"),
     ]),
-    ("tuned.py", "selftuned", [
+    ("selftuned.pyx", "selftuned", [
         ("tuned > AHEAD * plain", "True"),
-        ("[losses[:, :-1].mean(axis=1), losses[:, -1]]", "[losses[:, -1], losses[:, :-1].mean(axis=1)]"),
-        ("self.losses[:0] if renewal.alarm else self.losses", "self.losses"),
-        ("(None, None) if self.alarm else (old.axes, old.chosen)", "(old.axes, old.chosen)"),
-        ("self.is_full and old.evidence(X[places], y[places], times, weighted, Y) < value + WORTH", "False"),
-        ("renewal.begin()", "pass"),
+        ("k < m - 1", "k > 0"),
+        ("self.first_loss = self.t", "pass"),
+        ("self.weigh(self.enabled, self.shares)", "pass"),
+        ("self.replay(member, refresh.t, self.t)", "pass"),
+        ("self.steps, self.done, self.members = None, 0.0, None", "self.steps = None"),
+        ("refresh.first if refresh.alarm else self.began", "self.began"),
+        ("error = (scores[j] - target) / (self.unit[j] if self.targets else 1.0)", "error = scores[j] - target"),
     ]),
-    ("ensemble.py", "stacking frontdoor", [
-        ("scores[until:] = 0.0", "pass"),
-        ("awake > begin", "awake >= 0"),
-        ("uninterrupted(super()._piece, X, y, weights, outputs)", "super()._piece(X, y, weights, outputs)"),
-        ("max(self.nu, level * fall)", "level * fall"),
+    ("algorithms/selftuned.py", "selftuned", [
+        ("(None, None) if alarm or old.metric is None else (old.axes, old.settings)", "(None, None) if old.metric is None else (old.axes, old.settings)"),
+        ("is_full and not member.disabled and old.evidence(X[there], y[there], *sample[2:], sample[1]) < value + WORTH", "False"),
+        ("max(noise, least)", "noise"),
     ]),
-    ("composition.py", "stacking selftuned", [
-        ("slice(member.rows - begin, None)", "slice(0, None)"),
-        ("uninterrupted(self._finish, rows, told, weights, begun, after)", "self._finish(rows, told, weights, begun, after)"),
+    ("targets.pyx", "selftuned", [
+        ("weight <= 0.0 or self.frozen", "weight <= 0.0"),
+    ]),
+    ("ensemble.pyx", "blocks stacking", [
+        ("self.until < n or n > 0 and self.diverged", "self.until < n"),
+        ("enabled[0] = self.until > i", "enabled[0] = True"),
+        ("member.until = 0", "pass"),
+        ("self.labels[code] >= known or self.codes[self.labels[code]] != code", "self.labels[code] >= known"),
+        ("tries == TRIES or not self.backend.test(i, self.raw, NULL)", "tries == TRIES"),
+        ("isinstance(error, MemoryError) or not isinstance(error, Exception)", "not isinstance(error, Exception)"),
+        ("member.backend.settle()", "pass"),
+        ("n = n // 2", "n = 1"),
+    ]),
+    ("engine.pyx", "blocks", [
+        ("isinstance(e.error, Exception) and not isinstance(e.error, MemoryError)", "isinstance(e.error, Exception)"),
     ]),
     ("detector.py", "frontdoor", [
         ("rows[:, places] = 0.0", "pass"),

@@ -140,17 +140,17 @@ def test_calibration():
         again.restore({**again.state(), "sums": np.repeat([[1.0], [2.0], [1.0]], 21, axis=1)})
 
 
-def test_views():
-    view, rows = NormalScores(2), np.column_stack([np.exp(3 * RNG.normal(size=900)), RNG.normal(size=900)])
+def test_normal_scores_and_relevance():
+    transform, rows = NormalScores(2), np.column_stack([np.exp(3 * RNG.normal(size=900)), RNG.normal(size=900)])
     found = np.zeros(rows.shape)
     for i in range(0, 900, 50):
-        state = view.state()
-        view.opened(rows[i : i + 50])
-        view.committed(0)
-        np.testing.assert_equal(view.state(), state)
-        found[i : i + 50] = view.advance(rows[i : i + 50])
+        state = transform.state()
+        transform.opened(rows[i : i + 50])
+        transform.committed(0)
+        np.testing.assert_equal(transform.state(), state)
+        found[i : i + 50] = transform.advance(rows[i : i + 50])
     assert np.abs(found).max() < 4 and abs(found[200:].std() - 1) < 0.15
-    assert np.all(np.diff(view.transform(rows[np.argsort(rows[:, 0])])[:, 0]) >= 0)
+    assert np.all(np.diff(transform.transform(rows[np.argsort(rows[:, 0])])[:, 0]) >= 0)
     special = pytest.importorskip("scipy.special")
     levels = np.linspace(1e-6, 1 - 1e-6, 5001)
     assert np.abs(normal_scores(levels) - special.ndtri(levels)).max() < 1e-7
@@ -167,21 +167,21 @@ def test_views():
     (lambda: OnlineKernelDetector(effort="low", memory=40), None, "z"),
     (lambda: OnlineKernelDetector(effort="low", memory=10**13), None, "squashed"),
 ])
-def test_a_view_that_has_seen_other_rows_is_refused(make, y, name, tmp_path):
+def test_a_transform_that_has_seen_other_rows_is_refused(make, y, name, tmp_path):
     model, path = make().partial_fit(X[:60], y), tmp_path / "model.npz"
     model._check()
     model.save(path)
     assert load(path).t_ == 60
     header, arrays = mutations.read(path)
     learned = header["state"]["learned"]
-    learned[f"views/{name}/count"] += 1
+    learned[f"transforms/{name}/count"] += 1
     mutations.write(path, header, arrays)
     with pytest.raises(ValueError, match="the sum of the weights is not that of the rows"):
         load(path)
     after = make().partial_fit(X[:61], y if y is None else NUMBERS[:61])
-    learned[f"views/{name}/t"], learned[f"views/{name}/count"] = 61, after._state.composition.views[name].scaler.count
+    learned[f"transforms/{name}/t"], learned[f"transforms/{name}/count"] = 61, after._state.composition.transforms[name].scaler.count
     mutations.write(path, header, arrays)
-    with pytest.raises(ValueError, match="the views have not seen the rows that the members have learned"):
+    with pytest.raises(ValueError, match="the transforms have not seen the rows that the members have learned"):
         load(path)
 
 
@@ -300,7 +300,7 @@ def test_intervals_of_positive_targets_do_not_begin_below_zero():
     state = several._state.composition.state()
     for least in ([1.0], [1.0, np.inf]):
         with pytest.raises(ValueError, match="least"):
-            several._state.composition.restore({**state, "least": least})
+            several._state.composition.restore({**state, "intervals": {**state["intervals"], "least": least}})
 
 
 def test_an_interval_covers_what_errs_by_no_more_than_its_factor():
@@ -580,12 +580,12 @@ def test_slots_that_stay_empty_do_no_harm():
     assert np.mean(losses) < 0.005
 
 
-def test_whoever_sleeps_in_a_detector_sleeps_on_in_a_copy():
+def test_whoever_is_disabled_in_a_detector_is_so_in_a_copy():
     rng = np.random.default_rng(8)
     rows = rng.normal(size=(60, 2))
     model = OnlineKernelDetector(effort="low").partial_fit(rows)
-    model._state.composition.members["centre"].asleep = "no memory"
+    model._state.composition.named()["narrow"].disable(ValueError("no rows"))
     model.partial_fit(rows)
     copy = pickle.loads(pickle.dumps(model))
-    assert copy.asleep_ == {"centre": "no memory"}
+    assert copy.asleep_ == {"narrow": "ValueError: no rows"}
     assert np.array_equal(copy.predict(rows), model.predict(rows)) and np.array_equal(copy.score_samples(rows), model.score_samples(rows))

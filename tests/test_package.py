@@ -23,7 +23,7 @@ LAYERS = [
     ["_core"],
     ["validation"],
     ["nouns"],
-    ["kernels", "losses", "steps", "budgets", "labels", "scaling", "selftuning"],
+    ["kernels", "losses", "steps", "budgets", "labels", "scaling"],
     ["model"],
     ["algorithms"],
     ["files", "streams", "bounds", "evaluate", "river"],

@@ -1,5 +1,7 @@
 """KRLS against the Gaussian process on all rows and its own algorithm in plain NumPy; chunks against single rows."""
+import copy
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -242,8 +244,116 @@ def test_points_that_are_known_do_not_join():
 # ---- Chunks -----------------------------------------------------------------------------------------------------
 
 
+def near(x, z):
+    """A kernel on anything that has numbers in it."""
+    return float(np.exp(-0.5 * np.sum((np.asarray(x) - np.asarray(z)) ** 2)))
+
+
 def sparse(rows):
     return pytest.importorskip("scipy.sparse").csr_matrix(np.where(rows > 0.3, rows, 0.0))
+
+
+STREAMS = {
+    "gaussian": (ok.Gaussian(1.3), X),
+    "single": (ok.Gaussian(1.3), X.astype(np.float32)),
+    "sparse": (ok.Gaussian(1.3) + 0.5, sparse),
+    "objects": (near, X),
+    "sparse linear": (0.5 * ok.Linear(), sparse),
+    **{name: KERNELS[name] for name in ("laplacian", "sum", "additive", "linear", "normalized", "precomputed")},
+}
+SETTINGS = {
+    "budget": ({"budget": 25}, NUMBERS),
+    "memory": ({"budget": 25, "memory": 0.97}, NUMBERS),
+    "all": ({"budget": None, "tolerance": 1e-4}, NUMBERS),
+    "all, memory": ({"budget": None, "tolerance": 1e-4, "memory": 0.99}, NUMBERS),
+    "targets": ({"budget": 30, "memory": 0.99}, SEVERAL),
+    "classes": ({"loss": "multiclass_squared", "budget": 30, "noise": 0.3}, MANY),
+    "estimated": ({"budget": 30, "noise": "auto"}, SEVERAL),
+    "classes, estimated": ({"loss": "multiclass_squared", "budget": 30, "noise": "auto", "memory": 0.99}, MANY),
+}
+
+
+def same_up_to_rounding(model, other, tolerance=1e-8):
+    """Scores, points, coefficients and all numbers of the state."""
+    first, second = model._state.hypothesis.state(), other._state.hypothesis.state()
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            scale = np.abs(value).max(initial=1.0)
+            np.testing.assert_allclose(second[name], value, rtol=tolerance, atol=tolerance * scale, err_msg=name)
+        elif isinstance(value, float):
+            assert abs(second[name] - value) <= tolerance * max(1.0, abs(value)), name
+        else:
+            np.testing.assert_equal(second[name], value, err_msg=name)
+
+
+@each("setting", ["budget", "memory", "classes"])
+@each("stream", ["gaussian", "objects", "linear", "sparse", "precomputed"])
+def test_what_predicting_a_row_computes_serves_learning_it(stream, setting):
+    """Whatever is predicted in between, before and behind checkpoints: what is learned is the same, bit for bit."""
+    (kernel, rows), (keywords, y) = STREAMS[stream], SETTINGS[setting]
+    rows = rows(X) if callable(rows) else rows
+    looked, alone = (KRLS(kernel=kernel, **keywords).partial_fit(rows[:50], y[:50]) for _ in range(2))
+    for t in range(50, 150):
+        row, other = rows[t : t + 1], rows[t - 7 : t - 6]
+        scores = looked.decision_function(row) if y is MANY else looked.predict(row)
+        if t % 3 == 0:
+            looked.predict(other)
+        if t % 5 == 0:
+            looked.predict(rows[:9])
+        expected = alone.progressive(row, y[t : t + 1])
+        np.testing.assert_allclose(looked.progressive(row, y[t : t + 1])[0], expected[0], rtol=0, atol=0)
+        if scores.shape == expected.shape:
+            np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
+    fixed = rows[3:4]
+    for t in range(150, 195, 3):  # what was computed for a row before others were learned is not taken for what it is now
+        looked.predict(fixed)
+        for model in (looked, alone):
+            model.partial_fit(rows[t : t + 3], y[t : t + 3])
+        answers = [model.decision_function(fixed) if y is MANY else model.predict(fixed) for model in (looked, copy.deepcopy(looked))]
+        assert np.array_equal(*answers)
+        for model in (looked, alone):
+            model.learn_one(rows[3:4][0], y[3]) if stream in ("gaussian", "linear") else model.partial_fit(fixed, y[3:4])
+        answers = [model.decision_function(fixed) if y is MANY else model.predict(fixed) for model in (looked, copy.deepcopy(looked))]
+        assert np.array_equal(*answers)
+    looked._state.engine._check()
+    first, second = looked._state.hypothesis.state(), alone._state.hypothesis.state()
+    assert all(np.array_equal(value, second[name]) for name, value in first.items() if isinstance(value, np.ndarray))
+
+
+@each("points", [100, 300])
+def test_one_row_is_predicted_as_many_are(points):
+    """With few points by its coordinates, with many by an expansion; always with the same bits."""
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(2 * points, 5))
+    model = KRLS(kernel=ok.Gaussian(1.0), budget=points, memory=0.999).partial_fit(rows, np.sin(rows[:, 0]))
+    many = model.predict(rows[:40])
+    singly = [model.predict_one(row) for row in rows[:40]]
+    np.testing.assert_allclose(singly, many, rtol=0, atol=1e-9)
+    assert singly == [model.predict_one(row) for row in rows[:40]] and (model.predict(rows[:1]) == singly[0]).all()
+
+
+@each("kernel", [ok.Gaussian(1.3), ok.Linear()])
+def test_threads_that_look_at_a_checkpoint_see_it_carried_out(kernel):
+    """The rows of a checkpoint are pending until somebody comes; of several threads one carries it out, and nobody sees less."""
+    for loss, y in (("squared", SEVERAL), ("multiclass_squared", MANY)):
+        model, twin = (KRLS(loss, kernel=kernel, budget=20).partial_fit(X[:128], y[:128]) for _ in range(2))
+        function = model._state.function
+        assert function.root.n == PLACE         # closing a piece carries nothing out
+        expected, seen, gate = twin.predict(NEW[:1]), [], threading.Barrier(4)
+
+        def look(model=model, seen=seen, gate=gate):
+            gate.wait()
+            seen.append(model.predict(NEW[:1]))
+
+        threads = [threading.Thread(target=look) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(seen) == 4 and all(np.array_equal(answer, expected) for answer in seen) and function.root.n == 0
+        model._state.engine._check()
+        same_up_to_rounding(model.partial_fit(X[128:], y[128:]), twin.partial_fit(X[128:], y[128:]), 1e-12)
 
 
 # ---- Classes ----------------------------------------------------------------------------------------------------

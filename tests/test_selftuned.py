@@ -1,21 +1,23 @@
 """SelfTuned: the evidence and its gradient, the descent, features, the combination; a learner like all others."""
 import copy
 import math
+import os
 import pickle
+import signal
 import warnings
 
 import numpy as np
 import pytest
+from cases import covering, each
 
 import onlinekernels as ok
 from onlinekernels import KRLS, SelfTuned, load
 from onlinekernels._core.combiners import IntervalTracker, LeastSquares, interval_factors
-from onlinekernels.algorithms import renewal, tuned
+from onlinekernels._core.targets import TargetScaler
+from onlinekernels.algorithms import evidence as metrics
+from onlinekernels.algorithms import selftuned
+from onlinekernels.algorithms.evidence import Evidence, Features, finished, gradient_axes, learned_metric, minimize
 from onlinekernels.model.compositestate import flat, grown
-from onlinekernels.model.posteriors import Posterior
-from onlinekernels.selftuning.descent import minimize
-from onlinekernels.selftuning.evidence import Evidence, gradient_axes
-from onlinekernels.selftuning.features import Features
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(460, 4))
@@ -39,16 +41,6 @@ def each_task():
 
 def part(array, rows):
     return None if array is None else array[rows]
-
-
-def in_chunks(model, size, y, weights=None, rows=X):
-    """Progressive scores of all rows in chunks; classes that have not joined have 0."""
-    found = []
-    for begin in range(0, len(rows), size):
-        chunk = slice(begin, begin + size)
-        found.append(model.progressive(rows[chunk], y[chunk], sample_weight=part(weights, chunk)).reshape(len(rows[chunk]), -1))
-    width = max(scores.shape[1] for scores in found)
-    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found])
 
 
 # ---- The evidence -----------------------------------------------------------------------------------------------------
@@ -115,7 +107,7 @@ def test_gradient_axes_find_a_rotation():
     rng = np.random.default_rng(1)
     rows, direction = rng.normal(size=(300, 3)), np.array([1.0, -2.0, 2.0]) / 3.0
     y = np.sin(2.0 * rows @ direction)[:, None] + 0.05 * rng.normal(size=(300, 1))
-    axes, settings, _ = renewal._tuned((rows, y, np.arange(300.0), np.ones(300)), True, None, None)
+    axes, settings, _ = finished(learned_metric((rows, y, np.arange(300.0), np.ones(300)), True, None, None))
     assert abs(axes[:, 0] @ direction) > 0.99
     scales = Evidence(rows, y, np.arange(300.0)).settings.values(settings)[0]
     assert scales[0] > 4 * scales[1:].max()
@@ -181,12 +173,12 @@ def test_forgetting_is_looked_for_elsewhere():
     y = (np.sin(2 * rows[:, 0] + t / 200.0) + 0.05 * rng.normal(size=300))[:, None]
     evidence = Evidence(rows, y, t)
     slow, _ = minimize(evidence.with_prior, np.append(np.zeros(6), -4.0), 5)
-    moved = evidence.with_best_forgetting(slow)
+    moved = finished(evidence.with_best_forgetting(slow))
     assert np.array_equal(moved[:-1], slow[:-1]) and moved[-1] > slow[-1] + 1.0
     assert evidence.with_prior(moved)[0] < evidence.with_prior(slow)[0] - 5.0
     still = Evidence(rows, np.sin(2 * rows[:, :1]) + 0.3 * rng.normal(size=(300, 1)), t)
     fitted, _ = minimize(still.with_prior, np.append(np.zeros(6), -3.0), 20)
-    assert still.with_best_forgetting(fitted)[-1] < 0.0
+    assert finished(still.with_best_forgetting(fitted))[-1] < 0.0
 
 
 # ---- The combination --------------------------------------------------------------------------------------------------
@@ -264,12 +256,14 @@ def test_trees_of_names():
 
 
 def test_damaged_states_are_refused():
-    model = SelfTuned(window=120, budget=20).partial_fit(X[:230], SEVERAL[:230])
+    model = SelfTuned(window=120, budget=20).partial_fit(X[:198], SEVERAL[:198])  # while a refresh is under way
     state = model._state.to_dict()
     model._restored(state)
-    damages = {"t": -1, "due": 1.5, "kept/X": np.zeros((3, 9)), "kept/y": np.full((120, 2), np.nan), "losses": -np.ones((4, 2)),
-               "stack/products": np.zeros((2, 9, 9)), "members/own/metric/unit": np.zeros(2),
-               "members/own/metric/axes": np.eye(3), "innovations": np.zeros((999, 2)), "history/times": np.zeros(1, dtype=int)}
+    damages = {"t": -1, "clock/due": 1.5, "clock/oldest": 199, "pending/t": 199, "pending/until": 99,
+               "members/own/status": 3, "kept/X": np.zeros((3, 9)), "kept/y": np.full((120, 2), np.nan), "losses": -np.ones((4, 2)),
+               "combiner/products": np.zeros((2, 9, 9)), "members/own/metric/unit": np.zeros(2),
+               "members/own/metric/axes": np.eye(3), "innovations": np.zeros((999, 2)), "history/times": np.zeros(1, dtype=int),
+               "history/seen": np.zeros((1, 2, 7))}
     for name, value in damages.items():
         assert name in state["learned"]
         with pytest.raises((ValueError, KeyError)):
@@ -338,7 +332,7 @@ def test_relevance_and_what_it_can_show():
         if axes != "auto":  # where two count for other shares now than then
             assert np.allclose(history["relevance"][-1], list(relevance.values()))
             assert np.allclose([history["noise"][-1], history["memory"][-1]], [model.noise_, model.memory_])
-        assert set(model.weights_) == {*tuned.KINDS[axes], "plain"} and sum(model.weights_.values()) == pytest.approx(1.0)
+        assert set(model.weights_) == {*selftuned.KINDS[axes], "plain"} and sum(model.weights_.values()) == pytest.approx(1.0)
         assert model.t_ == 460 and model.n_features_in_ == 4 and 0 < model.n_terms_ < 400
         with pytest.raises(ValueError, match="feature names"):
             model.predict(frame[["slope", "wave", "nothing", "switch"]])
@@ -353,11 +347,11 @@ def test_what_is_shown_is_of_all_members():
     y = np.sin(2.0 * (rows[:, 0] + rows[:, 1])) + 0.1 * rng.normal(size=400)
     model = SelfTuned(budget=60).partial_fit(rows, y)
     composition, weights = model._state.composition, np.array(list(model.weights_.values()))[:2]
-    parts = [member.map @ member.map.T for member in (composition.members["own"], composition.members["gradient"])]
+    parts = [member.model.map @ member.model.map.T for member in composition.members[:2]]
     shares = np.maximum(weights, 1e-9) / np.maximum(weights, 1e-9).sum()
     assert np.allclose(model.metric_, shares[0] * parts[0] + shares[1] * parts[1]) and shares[1] > 0.5
     assert model.metric_[0, 1] > 0.3 * model.metric_[0, 0]  # rotated
-    noises = [member.values()[2] for member in (composition.members["own"], composition.members["gradient"])]
+    noises = [member.model.values()[2] for member in composition.members[:2]]
     assert min(noises) <= model.noise_ <= max(noises)
 
 
@@ -370,39 +364,74 @@ def test_plots():
     assert early.plot_history(axes) is axes.figure
 
 
-def test_a_large_refresh_comes_in_stages():
-    """More than 300 rows: work is spread over the rows that follow, by a thread or not, also from a file in between; the new
-    kernel takes over at one row, and all answers are the same."""
+def test_a_refresh_comes_in_steps():
+    """Its work is spread over the rows before it is due, also those of copies; then new members take over."""
     rng = np.random.default_rng(10)
     rows = rng.normal(size=(600, 3))
-    for loss, y in ((None, np.sin(2 * rows[:, 0]) + 0.1 * rng.normal(size=600)), ("multiclass_squared", np.sign(rows[:, 0] + rows[:, 1]))):
+    numbers, labels = np.sin(2 * rows[:, 0]) + 0.1 * rng.normal(size=600), np.sign(rows[:, 0] + rows[:, 1])
+    for loss, y in ((None, numbers), ("multiclass_squared", labels)):
         settings = {"budget": 20, "window": 500}
-        model, expected = SelfTuned(loss, **settings), []
-        for begin in range(0, 600, 8):
-            expected.append(model.progressive(rows[begin : begin + 8], y[begin : begin + 8]))
-            under_way = model._state.composition.pending is not None
-            assert under_way == (400 <= model.t_ < 464)
+        model, expected, under_way, steps = SelfTuned(loss, **settings), [], [], []
+        for t in range(600):
+            expected.append(model.progressive(rows[t : t + 1], y[t : t + 1]))
+            pending = model._state.composition.pending
+            if pending is not None:
+                under_way.append(t + 1)
+                steps.append(pending.done)
         assert model.history_["t"].tolist() == [100, 200, 400]
-        thread = SelfTuned(loss, **settings, background=True)
-        assert np.allclose(in_chunks(thread, 600, y, rows=rows), in_chunks(SelfTuned(loss, **settings), 37, y, rows=rows), atol=1e-9)
-        again, found = SelfTuned(loss, **settings, background=True), []
-        for begin in range(0, 600, 8):
-            found.append(again.progressive(rows[begin : begin + 8], y[begin : begin + 8]))
-            if begin % 24 == 0:
+        for due in (100, 200, 400):
+            before = [t for t in under_way if due - 60 < t < due]
+            assert before == list(range(before[0], due))
+        late = np.array(steps)[np.array(under_way) > 200]
+        assert (np.diff(late) > 0).sum() >= 3 and np.diff(late).max() < 1.2e8  # some work with each row, until it is done
+        again, found = SelfTuned(loss, **settings), []
+        for begin in range(0, 600, 4):
+            found.append(again.progressive(rows[begin : begin + 4], y[begin : begin + 4]))
+            if again._state.composition.pending is not None:
                 again = copy.deepcopy(pickle.loads(pickle.dumps(again)))
-                again.set_params(background=begin % 48 == 0)
-        for one, other in zip(found, expected, strict=True):
-            assert np.array_equal(one, other)
-        again._check()
+                again._check()
+        found = [np.pad(part, ((0, 0), (0, 2 - part.shape[1]))) if loss else part for part in found]
+        expected = [np.pad(part, ((0, 0), (0, 2 - part.shape[1]))) if loss else part for part in expected]
+        assert np.allclose(np.concatenate(found), np.concatenate(expected), rtol=0, atol=1e-10)
+        before = SelfTuned(loss, **settings).partial_fit(rows[:398], y[:398])
+        other = pickle.loads(pickle.dumps(before))
+        assert before._state.composition.pending is not None
+        for t in range(398, 410):
+            assert np.array_equal(*(one.progressive(rows[t : t + 1], y[t : t + 1]) for one in (before, other)))
+
+
+def test_steps_are_all_or_nothing(monkeypatch):
+    """Interrupted in any step, the old members go on; the steps are done again."""
+    rng = np.random.default_rng(10)
+    rows = rng.normal(size=(500, 3))
+    y = np.sin(2 * rows[:, 0]) + 0.1 * rng.normal(size=500)
+    expected = SelfTuned(budget=20).progressive(rows, y)
+    before = SelfTuned(budget=20).partial_fit(rows[:350], y[:350])
+    for owner, name, place in ((selftuned, "Features", 1), (metrics, "descend", 1), (metrics, "descend", 2),
+                               (selftuned, "KRLS", 2), (Evidence, "__call__", 9), (selftuned.Tuned, "summary", 1),
+                               (selftuned.Tuned, "summary", 2)):
+        for size in (1, 150):
+            model = copy.deepcopy(before)
+            with monkeypatch.context() as patch:
+                interrupted_at(patch, owner, name, place)
+                with pytest.raises(Stop):
+                    for t in range(350, 500, size):
+                        model.partial_fit(rows[t : t + size], y[t : t + size])
+            begin = model.t_
+            assert model.history_["t"].tolist() == [100, 200] and 360 < begin <= 400
+            model._check()
+            assert np.isfinite(model.predict(rows)).all()
+            assert np.allclose(model.progressive(rows[begin:], y[begin:]), expected[begin:], rtol=0, atol=1e-10)
+            assert model.history_["t"].tolist() == [100, 200, 400]
 
 
 def test_frozen_and_by_hand():
     model = SelfTuned(window=400, budget=30).partial_fit(X[:150], NUMBERS[:150]).set_params(frozen=True)
-    learned = model._state.composition.members["own"].map
+    learned = model._state.composition.members[0]
     model.partial_fit(X[150:300], NUMBERS[150:300])
-    assert model._state.composition.members["own"].map is learned and model.history_["t"].tolist() == [100]
+    assert model._state.composition.members[0] is learned and model.history_["t"].tolist() == [100]
     model.refresh()
-    assert model._state.composition.members["own"].map is not learned and model.history_["t"].tolist() == [100, 300]
+    assert model._state.composition.members[0] is not learned and model.history_["t"].tolist() == [100, 300]
     model.set_params(frozen=False).partial_fit(X[300:], NUMBERS[300:])
     assert model.t_ == 460
     model._check()
@@ -441,41 +470,59 @@ def test_what_an_alarm_is():
 
     def alarms(learned, plain, better=64):
         lately = np.column_stack([np.full(64, learned), np.where(np.arange(64) < better, plain, learned + 1e-9)])
-        composition.losses = np.concatenate([usual, lately])
-        return composition._has_changed()
+        composition.loss_array[:364], composition.t = np.concatenate([usual, lately]), 364
+        return composition.has_changed()
 
     assert alarms(3.0, 2.0)
     assert not alarms(1.9, 0.5)  # not twice as bad as usual
     assert not alarms(3.0, 2.9)  # hard for the plain one, too
     assert alarms(3.0, 0.1, better=42) and not alarms(3.0, 0.1, better=41)  # not by a few rows
-    composition.losses = usual[:100]
-    assert not composition._has_changed()
+    assert alarms(3.0, 2.0)
+    composition.t = 180  # few rows
+    assert not composition.has_changed()
 
 
 def test_an_alarm_begins_with_the_latest_rows_alone():
     """What was learned before does not matter for the kernel that the latest rows give, and neither do its losses."""
     first, second = (SelfTuned(axes="own", window=120, budget=20) for _ in range(2))
-    first.partial_fit(X[:150], NUMBERS[:150]).partial_fit(X[300:364], NUMBERS[300:364])
-    second.partial_fit(X[150:300], 3 * X[150:300, 2]).partial_fit(X[300:364], NUMBERS[300:364])
-    assert np.abs(first.metric_ - second.metric_).max() > 0.1 * np.abs(first.metric_).max()
+    first.partial_fit(X[:192], NUMBERS[:192])
+    second.partial_fit(X[150:342], 3 * X[150:342, 2])
     for model in (first, second):
-        model._state.composition.begin_anew()
-        model._check()
+        model.partial_fit(X[380:443], NUMBERS[380:443])
         composition = model._state.composition
-        assert len(composition.losses) == 0 and len(composition.kept) == 64 and composition.began == 150
-        assert model.history_["alarm"][-1] and model.history_["t"][-1] == 214
+        composition.loss_array[:255] = 1.0
+        composition.loss_array[191:255] = 9.0, 1.0  # an alarm at 256
+        model.partial_fit(X[443:444], NUMBERS[443:444])
+        assert composition.pending.alarm and composition.pending.first == 192
+        model.partial_fit(X[444:454], NUMBERS[444:454])
+        model._check()
+        assert composition.began == composition.oldest == 192 and 256 < composition.first_loss <= 266
+        assert model.history_["alarm"][-1] and 256 < model.history_["t"][-1] <= 266
     assert np.allclose(first.metric_, second.metric_, rtol=1e-9)
-    assert np.allclose(*(model._state.composition.members["own"].scores(X, 1)[0] for model in (first, second)), rtol=1e-9)
+    scores = [composition.members_scores(X)[:, 0] for composition in (first._state.composition, second._state.composition)]
+    assert np.allclose(*scores, rtol=1e-9)
 
 
 def test_a_kernel_that_is_no_better_does_not_replace_what_remembers_more():
     model = SelfTuned(window=120, budget=30).partial_fit(X[:300], NUMBERS[:300]).refresh()
-    members = dict(model._state.composition.members)
+    members = model._state.composition.members
     model.refresh()  # by the same rows
-    assert all(model._state.composition.members[kind] is members[kind] for kind in ("own", "gradient"))
+    assert all(model._state.composition.members[k] is members[k] for k in (0, 1))
     assert model.history_["t"].tolist()[-2:] == [300, 300]
     model.set_params(frozen=True).partial_fit(X[300:], np.sin(5 * X[300:, 2])).refresh()  # by rows of which another feature tells
-    assert all(model._state.composition.members[kind] is not members[kind] for kind in ("own", "gradient"))
+    assert all(model._state.composition.members[k] is not members[k] for k in (0, 1))
+
+
+def test_a_target_beyond_all_others_is_survived():
+    """Answers that are too large disable all members, as long as the target is among the rows that are kept."""
+    y = NUMBERS.copy()
+    y[110] = 1e130
+    model = SelfTuned(axes="own", window=100, budget=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ok.LearningWarning)
+        scores = model.progressive(np.tile(X, (2, 1)), np.append(y, NUMBERS))
+    assert np.isfinite(scores).all() and not any(member.disabled for member in model._state.composition.members)
+    assert np.mean((scores[700:] - np.append(y, NUMBERS)[700:]) ** 2) < 0.3 * NUMBERS.var()
 
 
 def test_odd_streams():
@@ -490,6 +537,8 @@ def test_odd_streams():
         ("multiclass_squared", X[:300], np.full(300, "only")),
         (None, X[:300], np.where(np.arange(300) < 150, 0.0, 1e12)),
         (None, 1e100 * X[:300], 1e-100 * NUMBERS[:300]),
+        (None, np.column_stack([1e-310 * X[:300, 0], X[:300, 1:]]), NUMBERS[:300]),
+        (None, 1e-170 * X[:300], 1e-200 * NUMBERS[:300]),
     ]
     for loss, rows, y in cases:
         model = SelfTuned(loss, window=150, budget=20)
@@ -502,7 +551,94 @@ def test_odd_streams():
     assert np.isfinite(silent.predict(X)).all()
 
 
+def test_targets_of_fixed_units():
+    scaler = TargetScaler.fixed(np.array([2.0, -1e9]), np.array([0.5, 1e-3]))
+    y = np.array([[3.0, -1e9], [2.0, 1e-3 - 1e9]])
+    scaled, means, deviations, _ = scaler.advance(y)
+    assert np.allclose(scaled.reshape(2, 2), [[2.0, 0.0], [0.0, 1.0]], atol=1e-3)
+    assert means.tolist() == [[2.0, -1e9]] * 2 and deviations.tolist() == [[0.5, 1e-3]] * 2
+    assert scaler.restored(np.array([[2.0, 1.0]])).tolist() == [[3.0, 1e-3 - 1e9]]
+    assert scaler.copy().known()[1].tolist() == [0.5, 1e-3]
+
+
+@covering(1)
+@each("task", ["numbers", "classes"])
+@each("place", [0, 1, 2])
+def test_a_member_that_fails_is_disabled_until_a_refresh(task, place):
+    """The others go on, and a refresh makes the member anew."""
+    loss, y, _ = TASKS[task]
+    model = SelfTuned(loss, window=150, budget=40).partial_fit(X[:150], y[:150])
+    member = model._state.composition.members[place]
+    member.disable(ValueError("of the test"))
+    scores, std = model.progressive(X[150:190], y[150:190], return_std=True)
+    assert np.isfinite(scores).all() and np.isfinite(std).all() and (std > 0.0).all()
+    assert pickle.loads(pickle.dumps(model))._state.composition.members[place].status == "ValueError: of the test"
+    assert np.isfinite(model.predict(X, return_std=True)[1]).all()
+    model.partial_fit(X[190:210], y[190:210])
+    assert not model._state.composition.members[place].disabled and model._state.composition.members[place] is not member
+    model._check()
+
+
 # ---- Interrupted ------------------------------------------------------------------------------------------------------
+
+
+class Stop(BaseException):
+    """As Ctrl-C."""
+
+
+def interrupted_at(monkeypatch, owner, name, place):
+    """Let the place-th call of a function be interrupted, before or after what it does."""
+    function, count = getattr(owner, name), [0]
+
+    def wrapped(*arguments, **keywords):
+        count[0] += 1
+        if count[0] == place:
+            raise Stop
+        return function(*arguments, **keywords)
+
+    monkeypatch.setattr(owner, name, wrapped)
+    return count
+
+
+@pytest.mark.parametrize("owner, name, places", [
+    (metrics, "descend", (1, 2)), (selftuned, "Features", (1,)), (metrics, "gradient_axes", (1,)), (selftuned, "KRLS", (1, 2)),
+    (selftuned.Tuned, "summary", (1, 2)),
+])
+def test_a_refresh_is_all_or_nothing(owner, name, places, monkeypatch):
+    """Interrupted anywhere in a refresh by hand, the old model stays as it was."""
+    model = SelfTuned(window=250, budget=20).partial_fit(X[:150], NUMBERS[:150])
+    expected, twin = pickle.dumps(model), copy.deepcopy(model)
+    old = model._state.composition.members
+    for place in places:
+        with monkeypatch.context() as patch:
+            interrupted_at(patch, owner, name, place)
+            with pytest.raises(Stop):
+                model.refresh()
+        assert model._state.composition.members is old and pickle.dumps(model) == expected
+    assert np.array_equal(model.refresh().predict(X), twin.refresh().predict(X))
+    assert model.history_["t"].tolist() == [100, 150] and model.t_ == 150
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_signals_come_between_blocks():
+    """Ctrl-C at any time: all members have learned the same rows, and the rest of the stream is learned as ever."""
+    expected = SelfTuned(window=200, budget=20).progressive(X, NUMBERS)
+    for delay in np.linspace(0.001, 0.03, 12):
+        model = SelfTuned(window=200, budget=20)
+        old = signal.setitimer(signal.ITIMER_REAL, delay)
+        handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        try:
+            model.partial_fit(X[:1], NUMBERS[:1])
+            model.partial_fit(X[1:], NUMBERS[1:])
+        except KeyboardInterrupt:
+            pass
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, handler)
+        assert old == (0.0, 0.0)
+        begin = 0 if model._state is None else model.t_
+        model._check()
+        assert begin == len(X) or np.allclose(model.progressive(X[begin:], NUMBERS[begin:]), expected[begin:], rtol=0, atol=1e-9)
 
 
 # ---- Among others -----------------------------------------------------------------------------------------------------
@@ -549,17 +685,7 @@ def test_command_line(tmp_path, capsys):
     assert main(["learn", str(table), "--target", "y", "--algorithm", "selftuned", "--set", "budget=30", "--save", model]) == 0
     assert main(["show", model]) == 0
     assert "SelfTuned" in capsys.readouterr().out
-    assert main(["predict", model, str(table), "--target", "y", "--std", "--interval", "0.9"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "prediction,std,lower,upper"
+    assert main(["predict", model, str(table), "--target", "y", "--interval", "0.9"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "prediction,lower,upper"
     alone = SelfTuned(budget=30).partial_fit(X, NUMBERS)
     assert np.allclose(load(model).predict(X), alone.predict(X), atol=1e-8)
-
-
-def test_members_of_numbers_and_labels():
-    """A member's scores have a place for every label, also for those that it has not met."""
-    member = Posterior(KRLS("multiclass_squared", ok.Gaussian(1.0) + 1.0), True)
-    assert (member.scores(X[:2], 3)[0] == -1.0).all()
-    scores, deviations = member.learn(X[:6], np.array([2.0, 2.0, 0.0, 2.0, 0.0, 2.0]), None, 4)
-    assert scores.shape == (6, 4) and deviations.shape == (6, 1)
-    assert (scores[:, [1, 3]] == -1.0).all() and (scores[:3, 0] == -1.0).all() and (scores[0] == -1.0).all()
-    assert (scores[3:, 0] != -1.0).all()

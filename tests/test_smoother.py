@@ -9,7 +9,7 @@ import pytest
 
 import onlinekernels as ok
 from onlinekernels import Gaussian, Laplacian, Recent, Reservoir, RunningScaler, Smoother, load
-from onlinekernels._core.smoothing import LocalRows
+from onlinekernels._core.smoother import LocalRows
 from onlinekernels._core.transforms import Ranks
 from onlinekernels.nouns.losses import as_loss
 
@@ -284,13 +284,13 @@ def test_distances_and_neighbours(features):
     rows, said = rng.normal(size=(300, features)), rng.normal(size=(300, 1))
     local = LocalRows("numbers", features, 1, 0.5, False, 150, neighbour=5)
     for n, m in itertools.product((1, 15, 16, 17, 50), (1, 3, 4, 9)):
-        points, some = rows[:n], np.ascontiguousarray(rows[100 : 100 + m])
-        found = local.distances(some, points, (points**2).sum(axis=1))
-        assert np.allclose(found, ((some[:, None] - points) ** 2).sum(axis=2), rtol=0, atol=1e-11)
+        some, few = rows[100 : 100 + m], LocalRows("numbers", features, 1, 0.5, False, 150)
+        few.learn(rows[:n], said[:n], np.ones(n), np.zeros((n, 1)), np.zeros((n, 1)))
+        assert np.allclose(few.distances(some), ((some[:, None] - rows[:n]) ** 2).sum(axis=2), rtol=0, atol=1e-11)
     for begin, end in ((0, 1), (1, 90), (90, 230)):
         local.learn(rows[begin:end], said[begin:end], np.ones(end - begin), np.zeros((end - begin, 1)), np.zeros((end - begin, 1)))
         local._check()
-    local.rescale(np.full(features, 2.0))
+    local.take_rescaled(local.rescaled(np.full(features, 2.0)))
     local.learn(2 * rows[230:250], said[230:250], np.ones(20), np.zeros((20, 1)), np.zeros((20, 1)))
     local._check()
     other = LocalRows("numbers", features, 1, 0.5, False, 150, neighbour=5)
@@ -306,3 +306,60 @@ def test_distances_and_neighbours(features):
 def test_parameters_of_a_file_that_no_rows_could_have_are_refused(parameters):
     with pytest.raises(ValueError, match="neighbour"):
         LocalRows("numbers", 3, 1, 0.5, False, **{"size": 9, **parameters})
+
+
+BLOCKS = {
+    "numbers": ("numbers", SEVERAL), "labels": ("labels", np.unique(LABELS, return_inverse=True)[1][:, None].astype(float)),
+    "density": ("density", np.zeros((N, 1))),
+}
+
+
+def local_rows(task, said, size, **others):
+    outputs = 3 if task == "labels" else said.shape[1]
+    return LocalRows(task, 3, said.shape[1], 0.5, False, size, **others), np.zeros((N, outputs)), np.zeros((N, said.shape[1]))
+
+
+@pytest.mark.parametrize("task, said", BLOCKS.values(), ids=BLOCKS)
+@pytest.mark.parametrize("settings", [{"size": 1000}, {"size": 20}, {"size": 40, "uniform": True, "neighbour": 3}], ids=str)
+def test_blocks_of_any_size_agree(task, said, settings):
+    """Blocks of more rows than are kept, too: a slot is taken again within one."""
+    found = []
+    for chunk in (1, 7, 32, 37, 128):
+        rows, scores, deviations = local_rows(task, said, **settings)
+        for begin in range(0, N, chunk):
+            part = slice(begin, begin + chunk)
+            rows.learn(X[part], said[part], WEIGHTS[part], scores[part], deviations[part])
+            rows._check()
+        found.append((scores, deviations, rows.usual, rows.values[: rows.n], rows.points[: rows.n]))
+    for other in found[1:]:
+        for mine, others in zip(found[0], other, strict=True):
+            np.testing.assert_allclose(others, mine, rtol=1e-8, atol=1e-8)
+
+
+def refuses_memory(x, z):
+    """A kernel in Python, which may be refused memory."""
+    if refuses_memory.at_work:
+        raise MemoryError
+    return float(np.exp(-np.sum((x - z) ** 2)))
+
+
+refuses_memory.at_work = False
+
+
+@pytest.mark.parametrize("loss, y", TASKS.values(), ids=TASKS)
+def test_a_block_that_is_taken_back_leaves_nothing(loss, y):
+    """Opened for a block that another member of an ensemble cannot open: points, scaler and errors are as they were."""
+    classes = loss == "multiclass_squared"
+    for kind, begin, rows in itertools.product(KINDS, (1, 60), (1, 40)):
+        others = {"other": ok.SILK("multiclass_hinge" if classes else loss, refuses_memory, budget=5)}
+        model = ok.Stacking({"near": Smoother(loss, **kind), **others}).partial_fit(X[:begin], part(y, slice(begin)))
+        before, answers = pickle.dumps(model), model.named_members_["near"].predict(X)
+        refuses_memory.at_work = True
+        try:
+            with pytest.raises(MemoryError):
+                model.partial_fit(X[begin : begin + rows], part(y, slice(begin, begin + rows)))
+        finally:
+            refuses_memory.at_work = False
+        model._check()
+        assert model.t_ == begin and pickle.dumps(model) == before
+        assert np.array_equal(model.named_members_["near"].predict(X), answers)

@@ -62,6 +62,7 @@ cdef class Differences(Combiner):
     cdef double origin_value
 
     cdef void weights_now(self, Py_ssize_t group, double* v) noexcept nogil
+    cdef void member_weights(self, Py_ssize_t group, double* w) noexcept nogil
     cdef double limits(self, Py_ssize_t group, double* low, double* high) noexcept nogil
     cdef double apart(self, const double* scores, Py_ssize_t outputs, Py_ssize_t j, const unsigned char* enabled,
                       double low, double high, double* d) noexcept nogil

@@ -431,15 +431,24 @@ cdef class Differences(Combiner):
                 elif j == 0:
                     deviations[t] = deviation
 
+    cdef void member_weights(self, Py_ssize_t group, double* w) noexcept nogil:
+        """Weights of the members for a target, or for all labels. O(members)."""
+        cdef Py_ssize_t i, m = self.n_members
+        cdef double rest = 1.0
+        self.weights_now(group, w)
+        for i in range(m if self.about_mean else 0):
+            rest -= w[i]
+        for i in range(m):
+            w[i] += rest / m
+
     def weights(self):
         """Weights of the members, shape (targets, members); each target's sum to 1 where differences are from the
         mean."""
         cdef Py_ssize_t j
-        v = np.empty((max(1, self.targets), self.n_members))
-        cdef double* out = data_of(v)
-        for j in range(len(v)):
-            self.weights_now(j, out + j * self.n_members)
-        return v + ((1.0 - v.sum(axis=1, keepdims=True)) / v.shape[1] if self.about_mean else 1.0 / v.shape[1])
+        weights = np.empty((max(1, self.targets), self.n_members))
+        for j in range(len(weights)):
+            self.member_weights(j, data_of(weights) + j * self.n_members)
+        return weights
 
 
 cdef class RecursiveLeastSquares(Differences):

@@ -536,7 +536,7 @@ cdef class Function:
         return 1.0
 
     cdef int close(self, Scratch w) except -1:
-        """The piece has been learned. O(1), but at a checkpoint of a posterior O(n^3)."""
+        """The piece has been learned. O(1)."""
         return 0
 
     cdef int tidy(self) except -1:

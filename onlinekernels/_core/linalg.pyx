@@ -209,7 +209,7 @@ def check_lower(lower, name, n):
     return lower
 
 
-# ---- The evidence of a kernel, log N(Y | 0, C), and its gradient: see `onlinekernels.selftuning.evidence` ----
+# ---- The evidence of a kernel, log N(Y | 0, C), and its gradient: see `onlinekernels.algorithms.evidence` ----
 
 def covariances(const double[:, ::1] Z, const double[::1] times, double amplitude, double forgetting):
     """(kernel part, both parts) of the covariance of rows Z^T without noise, two symmetric matrices: O(n^2 d)."""

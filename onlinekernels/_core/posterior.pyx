@@ -11,27 +11,96 @@ Examples are pending until there are `CHECKPOINT` of them, counted by t.  A pend
 so predictions, which are innovations of that factor, are those of one example at a time, whatever the chunks.  At a checkpoint
 U and S take all of them in at once, and points come and go.
 
-A checkpoint is all or nothing.  What can fail or be interrupted comes first, and its results lie beside what is in use; then
-compiled code that cannot raise puts them in force.  If something fails before, all rows are still pending, and the next call
-that learns begins with that checkpoint.
+A checkpoint is carried out by who comes after it, to learn or to look (`settle`), so that learning the rows of a piece that is
+open, and closing it, cannot fail.  It is all or nothing.  What can fail or be interrupted comes first, and its results lie
+beside what is in use; then compiled code that cannot raise makes them current.  If something fails before, all rows are still
+pending, and the next one who comes begins with that checkpoint.
+
+A single row is not predicted by an expansion of the mean, which would have to be computed again after every row that is
+learned, unless there are very many coordinates: it is evaluated from its own, and what it has to do with pending rows.  The
+scratch remembers these, with the kernel values that they follow from: as long as nothing has been learned, the same kernel
+values, bit for bit, have the same answer, so that what predicting a row has computed serves learning it.
 """
+import os
+from _thread import allocate_lock
+
 import numpy as np
 cimport cython
-from libc.string cimport memcpy, memset
+from cpython.pythread cimport PyThread_get_thread_ident
+from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isfinite, sqrt
+from libc.string cimport memcmp, memcpy, memset
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import aligned_empty, check_array
-from onlinekernels._core.functions cimport Function, Outputs, Scratch
-from onlinekernels._core.linalg cimport (ALL, Factor, matrix, multiply, ok_next_column, ok_shrink_and_subtract,
-                                         ok_times_rows, ok_turn, transposed)
+from onlinekernels._core.arrays import aligned_empty, check_array, check_number
+from onlinekernels._core.dictionary cimport Dictionary, Observer, Table
+from onlinekernels._core.formulas.moves cimport Standing, stand_still
+from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot, ok_least
+from onlinekernels._core.functions cimport MOVE, N_SHARED, OWN, Example, Function, Outputs, Scratch
+from onlinekernels._core.linalg cimport (ALL, OK_REFLECTED, Factor, matrix, multiply, ok_column_squares, ok_eliminate,
+                                         ok_find_reflections, ok_invert_lower, ok_largest_above, ok_leave, ok_losses,
+                                         ok_next_column, ok_oldest, ok_reflect, ok_reflections, ok_reflections_size,
+                                         ok_shrink_and_subtract, ok_times_rows, ok_turn, transposed)
 from onlinekernels._core.linalg import check_lower
-from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot
+from onlinekernels._core.maps cimport FeatureMap
+from onlinekernels._core.rules cimport Form, Rule
+from onlinekernels._core.terms import UNBOUNDED
 
 cdef object DOUBLE = np.dtype(np.float64)
-ROUNDING = 1e-12        # of variances, relative to k(x, x): less may be rounding, never joins, and cannot be told from no noise
+
+cdef enum:
+    CHECKPOINT = 64     # examples from one checkpoint of the stream, where points come and go, to the next
+    FEW = 256           # coordinates for which a single row is predicted without an expansion of the mean
+    LEVELS = 11         # coverages whose intervals are tracked
+
+# Of variances, relative to k(x, x): less may be rounding, never joins, and cannot be told from no noise
+cdef double ROUNDING = 1e-12
+
+cdef enum PosteriorBuffer:
+    CROSS = N_SHARED
+    MEANS
+    SINGLE
+    COLUMNS             # of the factor of pending rows,
+    TURNED              # and their coordinates, a row for each
+    FEATURES
+    TAKEN               # what is taken in at a checkpoint,
+    FUTURE              # the covariance that it leads to,
+    FUTURE_MEAN         # and the mean,
+    PRODUCTS            # what is not determined of pending rows,
+    JOINING             # what those that join have in common with the others,
+    INVERSE             # what tells who leaves,
+    LEAVING             # and what brings coordinates back to a triangle without them
+    CHOSEN              # slots of the points, and who of them stays
+    TOTALS
 
 
+@cython.final
 cdef class PosteriorScratch(Scratch):
     """What a posterior computes on the way."""
+
+    cdef double* cross                  # (rows, CHECKPOINT): what the rows of a piece have to do with pending ones,
+    cdef double* means                  # (rows, outputs): and what was known of them at the last checkpoint
+    cdef bint learning                  # whether the piece is to be learned
+    # Of the latest single row, as long as the posterior is that of `version`
+    cdef long long version              # 0: of none
+    cdef double* key                    # what the rest follows from: kernel values with points and pending rows, or features
+    cdef double* new_key                # the same of the row that is open
+    cdef double* point                  # (n): its coordinates
+    cdef double* shared                 # (CHECKPOINT): kernel values with pending rows
+    cdef double* relation               # (CHECKPOINT): products of its coordinates with the corrections of pending rows
+    cdef double* column                 # (CHECKPOINT): its row of L_C, up to its diagonal
+    cdef double* mean                   # (outputs): what was known of it at the last checkpoint
+    # While several rows are learned; NULL for one
+    cdef double* columns                # (CHECKPOINT, CHECKPOINT): columns of L_C up to the latest row, and behind these of C,
+    cdef double* explained              # (CHECKPOINT): what those of L_C explain of the variance of each row,
+    cdef double* expected               # (outputs, CHECKPOINT): and of its mean
+    cdef Py_ssize_t end                 # pending rows when all of the piece are
+    cdef double* features               # (rows, features)
+    cdef Py_ssize_t row                 # that was evaluated last
+    cdef double* taken                  # (CHECKPOINT, taken_stride): what is taken in at a checkpoint, a column for each coordinate
+    cdef Py_ssize_t taken_stride        # its row length
+    # While it predicts
+    cdef const double* expansion        # coefficients of the mean; NULL while it learns, and for a single row
+    cdef object expansion_array         # keeps them alive
+    cdef double* totals                 # the mean at each row of the piece, (outputs, rows); or NULL
 
     cdef void let_go(self) noexcept:
         Scratch.let_go(self)
@@ -56,20 +125,51 @@ cdef class Posterior(Function):
         get ready for some rows: k(x, x) into w.piece.own; O(m) kernel rows, or maps;
     `read(scratch, m)`
         coordinates and kernel values of the next m rows, which are about to be pending: O(m n^2);
+    `read_key(scratch)`
+        what all that is known of a single row follows from, into w.new_key; return how many numbers that are: O(n);
+    `read_from_key(scratch)`
+        its coordinates into w.point, and kernel values with pending rows into w.shared: O(n^2);
     `admit(scratch, i)`
         example i is pending from now on: O(1) and a copy of it;
     `conclude(scratch)`
-        take in the pending rows, at a checkpoint: O(n^3 + CHECKPOINT n^2);
+        take in the pending rows, after a checkpoint: O(n^3 + CHECKPOINT n^2);
     `evaluate_mean(scratch, i, out)`
         the mean at example i, from w.expansion: O(n) for each output;
 
     and for Python `expanded`, `coordinates_of`, `coefficients`, `state`, `check_state` and `restore`.
     """
 
+    cdef readonly double memory             # what is left of f after one example: sqrt(memory)
+    cdef readonly bint classes              # outputs are labels: y is +1 for one and -1 for all others
+    cdef readonly Py_ssize_t n              # coordinates of u
+    cdef readonly bint doubts               # whether the covariance of u goes back to the prior's at the next checkpoint
+    cdef Py_ssize_t capacity                # coordinates that there is room for
+    cdef readonly object mean               # U, a row for each output (width, capacity)
+    cdef readonly object covariance         # S (capacity, capacity)
+    # Of the pending rows: those since the last checkpoint
+    cdef readonly object coordinates        # a, rows of A^T (CHECKPOINT, capacity)
+    cdef readonly object corrections        # (S - I) a: of the prior's covariance
+    cdef readonly object gram               # k(x_s, x_r) for r <= s (CHECKPOINT, CHECKPOINT); 0 with those that are left out
+    cdef readonly Factor root               # L_C, which knows how many rows are pending
+    cdef readonly object errors             # e, a row for each output (width, CHECKPOINT)
+    cdef double* U                          # of `mean`
+    cdef double* S                          # of `covariance`
+    cdef double* a                          # of `coordinates`
+    cdef double* b                          # of `corrections`
+    cdef double* K                          # of `gram`
+    cdef double* E                          # of `errors`
+    cdef double fade[CHECKPOINT + 2]             # memory^(k / 2)
+    cdef object expansion                   # coefficients of the mean as it is now; None when they are to be computed
+    cdef long long version                  # counts changes of what is known
+    cdef object lock                        # of who carries out a checkpoint,
+    cdef unsigned long settler              # the thread that does; 0 for none
+    cdef long long process                  # that they belong to
+
     def __init__(self, Py_ssize_t n_features, dtype, Outputs outputs, double memory, bint classes):
         cdef Py_ssize_t k
         Function.__init__(self, n_features, dtype, 1, outputs)
-        self.memory, self.classes = memory, classes
+        self.memory, self.classes, self.version = memory, classes, 1
+        self.lock, self.process = allocate_lock(), os.getpid()
         for k in range(CHECKPOINT + 2):
             self.fade[k] = memory ** (0.5 * k)
         self.gram, self.root = np.zeros((CHECKPOINT, CHECKPOINT)), Factor(CHECKPOINT)
@@ -96,6 +196,7 @@ cdef class Posterior(Function):
         self.mean, self.covariance, self.coordinates, self.corrections, self.errors = parts    # nothing can fail any more
         self.U, self.S, self.a, self.b, self.E = data[0], data[1], data[2], data[3], data[4]
         self.capacity = room
+        self.version += 1
         return 0
 
     # ---- A piece ------------------------------------------------------------------------------
@@ -110,19 +211,29 @@ cdef class Posterior(Function):
     cdef int read(self, PosteriorScratch w, Py_ssize_t m) except -1:
         raise NotImplementedError
 
+    cdef Py_ssize_t read_key(self, PosteriorScratch w) noexcept nogil:
+        return 0
+
+    cdef void read_from_key(self, PosteriorScratch w) noexcept nogil:
+        pass
+
     cdef Scratch new_scratch(self):
         """O(1)."""
         return PosteriorScratch()
 
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        """O(m n^2) while it learns, and `conclude` if that was interrupted; otherwise O(m) kernel rows, or maps."""
+        """O(m n^2) while it learns, or for a single row; otherwise O(m) kernel rows, or maps. After a checkpoint `conclude`, too."""
         cdef PosteriorScratch scratch = w
+        cdef bint single
+        self.settle(scratch)
+        single = m == 1 and (learning or self.n <= FEW)     # whether or not there is an expansion, so that bits are the same
         if learning:
             self.expansion = None               # of slots that may move now
-            if self.root.n == CHECKPOINT:       # that one was interrupted
-                self.conclude(scratch)
-        self.open_rows(scratch, first, m, learning, by_slots >= 0)
-        scratch.expansion = scratch.totals = NULL
+        self.open_rows(scratch, first, m, learning, by_slots >= 0 and not single)
+        scratch.expansion = scratch.totals = scratch.columns = NULL
+        scratch.learning = learning
+        if single:
+            return self.open_one(scratch)
         if learning:
             scratch.cross = <double*> w.buffer(CROSS, m * CHECKPOINT * sizeof(double))
             scratch.means = <double*> w.buffer(MEANS, m * self.width * sizeof(double))
@@ -138,16 +249,61 @@ cdef class Posterior(Function):
         scratch.expansion = <const double*> array_data(expansion)
         return 0
 
+    # ---- A single row -------------------------------------------------------------------------
+
+    cdef int open_one(self, PosteriorScratch w) except -1:
+        """What is known of a single row, without numpy: O(n^2), O(n) if that is there already, and O(n^2) to learn it."""
+        cdef Py_ssize_t room = self.capacity
+        w.key = <double*> w.buffer(SINGLE, (3 * room + 5 * CHECKPOINT + self.width) * sizeof(double))
+        w.new_key = w.key + room + CHECKPOINT
+        w.point = w.new_key + room + CHECKPOINT
+        w.shared = w.point + room
+        w.relation, w.column, w.mean = w.shared + CHECKPOINT, w.shared + 2 * CHECKPOINT, w.shared + 3 * CHECKPOINT
+        self.know_one(w)
+        return 0
+
+    cdef void know_one(self, PosteriorScratch w) noexcept nogil:
+        cdef Py_ssize_t j, r, s = self.root.n, n = self.n, room = self.capacity, size = self.read_key(w)
+        cdef double* a = self.a + s * room
+        cdef double* b = self.b + s * room
+        if w.version != self.version or memcmp(w.new_key, w.key, size * sizeof(double)):
+            memcpy(w.key, w.new_key, size * sizeof(double))
+            self.read_from_key(w)
+            ok_times_rows(self.b, room, s, n, w.point, w.relation)
+            ok_times_rows(self.U, room, self.width, n, w.point, w.mean)
+            for r in range(s):
+                w.column[r] = 0.0
+                if self.K[r * CHECKPOINT + r] != 0.0:       # otherwise it is left out
+                    w.column[r] = self.fade[s - r] * (w.shared[r] + self.fade[r + 1] * self.fade[r + 1] * w.relation[r])
+            self.root.solve(w.column, 0)
+            w.version = self.version
+        if w.learning:
+            memcpy(a, w.point, n * sizeof(double))
+            memcpy(self.K + s * CHECKPOINT, w.shared, s * sizeof(double))
+            self.K[s * CHECKPOINT + s] = w.piece.own[0]
+            ok_times_rows(self.S, room, n, n, a, b)
+            for j in range(n):
+                b[j] -= a[j]
+            w.relation[s] = ok_dot(b, a, n)
+
+    cdef void evaluate_one(self, PosteriorScratch w, double* out) noexcept nogil:
+        """The mean, and the variance of a row that is to be learned: O(pending rows) for each output."""
+        cdef Py_ssize_t y, s = self.root.n
+        ok_times_rows(self.E, CHECKPOINT, self.width, s, w.column, out)
+        for y in range(self.width):
+            out[y] += self.fade[s + 1] * w.mean[y]
+        if w.learning:
+            w.variance = fmax(0.0, self.K[s * CHECKPOINT + s] + self.fade[s + 1] * self.fade[s + 1] * w.relation[s]
+                              - ok_dot(w.column, w.column, s))
+
+    # ---- Several rows -------------------------------------------------------------------------
+
     cdef int relate(self, PosteriorScratch w, Py_ssize_t m) except -1:
         """(S - I) a of m new rows, its products with all pending ones, and what U says of them: O(m n^2)."""
         cdef Py_ssize_t i, j, s = self.root.n, n = self.n, room = self.capacity
         cdef double* a = self.a + s * room
         cdef double* b = self.b + s * room
         cdef double* A
-        w.columns = NULL
-        if m == 1:                              # to let others go on meanwhile would take longer
-            self.relate_one(w)
-            return 0
         A = <double*> w.buffer(TURNED, max(1, n) * CHECKPOINT * sizeof(double))
         w.columns = <double*> w.buffer(COLUMNS, (CHECKPOINT + 1 + self.width) * CHECKPOINT * sizeof(double))
         multiply(b, room, matrix(a, m, n, room), matrix(self.S, n, n, room), ALL)
@@ -184,46 +340,25 @@ cdef class Posterior(Function):
             for y in range(self.width):
                 ok_axpy(self.E[y * CHECKPOINT + r], T + r * CHECKPOINT + s, w.expected + y * CHECKPOINT + s, m)
 
-    cdef void relate_one(self, PosteriorScratch w) noexcept nogil:
-        """The same for a single row, without numpy. O(n^2)."""
-        cdef Py_ssize_t j, s = self.root.n, n = self.n, room = self.capacity
-        cdef double* a = self.a + s * room
-        cdef double* b = self.b + s * room
-        ok_times_rows(self.S, room, n, n, a, b)
-        for j in range(n):
-            b[j] -= a[j]
-        ok_times_rows(self.b, room, s + 1, n, a, w.cross)
-        ok_times_rows(self.U, room, self.width, n, a, w.means)
-
     # ---- Evaluate, absorb ---------------------------------------------------------------------
 
     cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
-        """The mean, and while learning the variance too: the next row of L_C, up to its diagonal, O(pending rows^2)."""
-        cdef Py_ssize_t r, y, s = self.root.n
-        cdef const double* cross = (<PosteriorScratch> w).cross + i * CHECKPOINT
-        cdef const double* K = self.K + s * CHECKPOINT
-        cdef double* row = self.root.row(s)
+        """The mean, and while learning the variance too. O(CHECKPOINT) for each output, as a rule."""
         if (<PosteriorScratch> w).expansion != NULL:
             self.evaluate_mean(<PosteriorScratch> w, i, out)
-            return
-        (<PosteriorScratch> w).row = i
-        if (<PosteriorScratch> w).columns != NULL:
-            w.variance = (<PosteriorScratch> w).explained[s]
-            for y in range(self.width):
-                out[y] = (<PosteriorScratch> w).expected[y * CHECKPOINT + s]
+        elif (<PosteriorScratch> w).columns == NULL:
+            self.evaluate_one(<PosteriorScratch> w, out)
         else:
-            for r in range(s):
-                row[r] = 0.0
-                if self.K[r * CHECKPOINT + r] != 0.0:
-                    row[r] = self.fade[s - r] * (K[r] + self.fade[r + 1] * self.fade[r + 1] * cross[r])
-            self.root.solve(row, 0)
-            w.variance = ok_dot(row, row, s)
-            ok_times_rows(self.E, CHECKPOINT, self.width, s, row, out)
-        w.variance = K[s] + self.fade[s + 1] * self.fade[s + 1] * cross[s] - w.variance
-        if w.variance < 0.0:
-            w.variance = 0.0
+            self.evaluate_several(<PosteriorScratch> w, i, out)
+        (<PosteriorScratch> w).row = i
+
+    cdef void evaluate_several(self, PosteriorScratch w, Py_ssize_t i, double* out) noexcept nogil:
+        """The same of one of several rows that are learned. O(outputs)."""
+        cdef Py_ssize_t y, s = self.root.n
+        cdef double late = self.fade[s + 1]
         for y in range(self.width):
-            out[y] += self.fade[s + 1] * (<PosteriorScratch> w).means[i * self.width + y]
+            out[y] = w.expected[y * CHECKPOINT + s] + late * w.means[i * self.width + y]
+        w.variance = fmax(0.0, self.K[s * CHECKPOINT + s] + late * late * w.cross[i * CHECKPOINT + s] - w.explained[s])
 
     cdef void absorb(self, PosteriorScratch w, const double* innovation, double deviation, bint counts) noexcept nogil:
         """The example that was evaluated is pending from now on; its innovations are in units of the deviation.
@@ -232,6 +367,7 @@ cdef class Posterior(Function):
         """
         cdef Py_ssize_t r, y, s = self.root.n
         cdef double* row = self.root.row(s)
+        self.version += 1
         self.admit(w, w.row)
         for y in range(self.width):
             self.E[y * CHECKPOINT + s] = innovation[y] if counts else 0.0
@@ -243,6 +379,8 @@ cdef class Posterior(Function):
         elif w.columns != NULL:
             for r in range(s):
                 row[r] = w.columns[r * CHECKPOINT + s]
+        else:
+            memcpy(row, w.column, s * sizeof(double))
         self.root.append(row, deviation if counts else 1.0)
         if w.columns != NULL:
             self.next_column(w, s, deviation, counts)
@@ -263,9 +401,30 @@ cdef class Posterior(Function):
 
     # ---- Checkpoints --------------------------------------------------------------------------
 
-    cdef int close(self, Scratch w) except -1:
-        """At a checkpoint `conclude`, else O(1)."""
-        return self.conclude(<PosteriorScratch> w) if self.root.n == CHECKPOINT else 0
+    cdef int settle(self, PosteriorScratch w=None) except -1:
+        """Carry out a checkpoint that is due, before anybody learns or looks: O(1), or `conclude`.
+
+        Several threads may look, and all of them come here first: one does it, and the others wait, so nobody looks at what
+        changes. A signal handler that looks in the middle of it sees all rows pending, which is as true.
+        """
+        cdef unsigned long me
+        if self.root.n < CHECKPOINT:
+            return 0
+        me = PyThread_get_thread_ident()
+        if self.settler == me:
+            return 0
+        with cython.critical_section(self):
+            if self.process != os.getpid():     # who had the lock may not be in this one
+                self.lock, self.process = allocate_lock(), os.getpid()
+        with self.lock:
+            if self.root.n == CHECKPOINT:
+                self.settler = me
+                try:
+                    self.conclude(self.new_scratch() if w is None else w)
+                    self.tidy()                 # bits must not depend on dead slots
+                finally:
+                    self.settler = 0
+        return 0
 
     cdef int conclude(self, PosteriorScratch w) except -1:
         raise NotImplementedError
@@ -334,6 +493,7 @@ cdef class Posterior(Function):
                 memset(self.S + i * self.capacity, 0, n * sizeof(double))
                 self.S[i * self.capacity + i] = 1.0
         self.n, self.root.n, self.doubts = n, 0, False
+        self.version += 1
 
     cdef void doubt(self) noexcept nogil:
         """Keep the mean, and know as little of f as before the first example, from the next checkpoint on. O(1)."""
@@ -361,6 +521,7 @@ cdef class Posterior(Function):
         The covariance is k(x, z) + left(x) . right(z). O(n^2) an example.
         """
         cdef PosteriorScratch w = self.new_scratch()
+        self.settle(w)
         cdef Py_ssize_t first, m, n = self.n, p = self.root.n, total = len(examples)
         s = np.arange(1, p + 1)
         late, faded = self.memory ** (p + 1), self.memory ** (0.5 * (p + 1 - s))
@@ -394,6 +555,7 @@ cdef class Posterior(Function):
     def copy_last(self, Py_ssize_t known):
         """Outputs behind those that are known are what the last of these is. O(outputs n)."""
         self.expansion = None
+        self.version += 1
         for array in (self.mean, self.errors):
             array[known:] = array[known - 1]
 
@@ -403,6 +565,7 @@ cdef class Posterior(Function):
 
     def state(self):
         """Named numbers and arrays; no scratch. O(n^2)."""
+        self.settle()
         n, p, kept = self.n, self.root.n, self.outputs.kept()
         return {**self.frame_state(), "mean": self.mean[:kept, :n].copy(), "covariance": self.covariance[:n, :n].copy(),
                 "pending_coordinates": self.coordinates[:p, :n].copy(),
@@ -468,3 +631,992 @@ def check_covariance(covariance):
         values = np.linalg.eigvalsh(covariance)
         if values.min() < -1e-7 or values.max() > 1.0 + 1e-7:
             raise ValueError("the covariance is not one of known coordinates")
+
+
+# ---- Selection of points -----------------------------------------------------------------------
+# At a checkpoint, who of the pending rows joins, and who leaves.  Those join that f at the points does not determine; if there
+# are more points than a budget allows, those leave that the mean of f would miss least. With a small tolerance, points leave
+# too that the others have come to determine: otherwise L is so near to singular that coordinates are nothing but rounding.
+
+cdef double NEAR = 1e-6         # relative: what is closer than that is the same, and the earlier one goes first
+cdef long long LATER = 0x7fffffffffffffff   # than any birthday
+
+cdef Py_ssize_t find_newcomers(Posterior f, PosteriorScratch w, double tolerance, double* V, Py_ssize_t* joining,
+                               double* rounding) except -1:
+    """Who joins: pivoted Cholesky of what f at the points does not determine of the pending rows: O(CHECKPOINT^3).
+
+    The one that is determined least comes first, and among those that are nearly the same, the earliest. V has a row
+    for each of them, joining their numbers. A variance below 0 shows how large rounding is, which grows to ten times that.
+    """
+    cdef Py_ssize_t i, r, best, count = 0, room = f.capacity
+    cdef double rest[CHECKPOINT]
+    cdef double own[CHECKPOINT]
+    cdef double* R
+    cdef double* A
+    for i in range(CHECKPOINT):
+        own[i] = f.K[i * (CHECKPOINT + 1)]
+        rest[i] = own[i] - ok_dot(f.a + i * room, f.a + i * room, f.n)
+    if ok_largest_above(rest, fmax(tolerance, rounding[0]), own, CHECKPOINT) == 0.0:
+        return 0
+    R = <double*> w.buffer(PRODUCTS, CHECKPOINT * CHECKPOINT * sizeof(double))
+    A = <double*> w.buffer(TURNED, max(1, f.n) * CHECKPOINT * sizeof(double))
+    ok_turn(f.a, room, CHECKPOINT, f.n, A, CHECKPOINT)
+    multiply(R, CHECKPOINT, matrix(f.a, CHECKPOINT, f.n, room), matrix(A, f.n, CHECKPOINT, CHECKPOINT), 0)
+    with nogil:
+        for i in range(CHECKPOINT):
+            for r in range(i):
+                R[i * CHECKPOINT + r] = f.K[i * CHECKPOINT + r] - R[i * CHECKPOINT + r]
+                if own[i] == 0.0 or own[r] == 0.0:          # left out
+                    R[i * CHECKPOINT + r] = 0.0
+                R[r * CHECKPOINT + i] = R[i * CHECKPOINT + r]
+            R[i * CHECKPOINT + i] = rest[i]
+        while count < CHECKPOINT:
+            if ok_least(rest, CHECKPOINT) < 0.0:
+                for i in range(CHECKPOINT):
+                    if rest[i] < 0.0 and own[i] > 0.0:
+                        rounding[0] = fmax(rounding[0], -10.0 * rest[i] / own[i])
+            best = least_determined(rest, own, fmax(tolerance, rounding[0]))
+            if best < 0:
+                break
+            joining[count] = best
+            join(R, V, joining, count, sqrt(rest[best]))
+            for i in range(CHECKPOINT):
+                rest[i] -= V[count * CHECKPOINT + i] * V[count * CHECKPOINT + i]
+            count += 1
+            rest[best] = own[best] = 0.0        # it is determined, and no example any more
+    return count
+
+
+cdef Py_ssize_t forget_newcomers(PosteriorScratch w, double* V, Py_ssize_t* joining, Py_ssize_t count,
+                                 const unsigned char* gone) except -1:
+    """Only those join that are not gone: V and joining become theirs; return how many. O(CHECKPOINT stayers^2)."""
+    cdef const double* R = <const double*> w.buffer(PRODUCTS, CHECKPOINT * CHECKPOINT * sizeof(double))
+    cdef Py_ssize_t i, r, best, stayers = 0
+    cdef double square, least
+    for i in range(count):
+        if gone[i]:
+            continue
+        best = joining[i]
+        least = V[i * CHECKPOINT + best]    # its root, given all of those before it and not only those that stay
+        square = R[best * CHECKPOINT + best]
+        for r in range(stayers):
+            square -= V[r * CHECKPOINT + best] * V[r * CHECKPOINT + best]
+        if i > stayers:
+            joining[stayers] = best
+            join(R, V, joining, stayers, sqrt(fmax(square, least * least)))
+        stayers += 1
+    return stayers
+
+
+cdef int choose_leavers(Posterior f, Factor factor, PosteriorScratch w, long long budget, const double* mean, Py_ssize_t size,
+                        long long* births, double rounding, unsigned char* gone) except -1:
+    """Mark which of so many points, of which this is the mean, go, one after another; return how many.
+
+    First those that f at all others determines: its variance given these, 1 / Q_ii with Q = K^-1, is `rounding`. Then, as
+    long as there are more than the budget allows, each time the one without which the mean changes least: without point i
+    it loses sum_y alpha_yi^2 / Q_ii, where alpha = L^-T U. Both follow each removal. Among those that lose nearly the same
+    the oldest goes. Of Q there are only the diagonal and the columns of those that go. Birthdays of those that go are lost.
+    O(n^3) for the inverse of L, and O(n^2) for each that goes.
+    """
+    cdef Py_ssize_t i, k, victim, joined = f.outputs.joined
+    cdef Py_ssize_t over = max(0, size - budget), most = over
+    if rounding > 0.0:
+        most = min(size - 1, over + CHECKPOINT)
+    if most == 0:
+        return 0
+    cdef double* Z = <double*> w.buffer(INVERSE, (size * size + (3 + joined + most) * size) * sizeof(double))
+    cdef double* diagonal = Z + size * size
+    cdef double* least = diagonal + size
+    cdef double* loss = least + size
+    cdef double* alpha = loss + size
+    cdef double* V = alpha + joined * size
+    with nogil:
+        ok_invert_lower(factor.L, f.capacity, size, Z, size)
+    if over:
+        multiply(alpha, size, matrix(mean, joined, size, size), matrix(Z, size, size, size), ALL)
+    with nogil:
+        ok_column_squares(Z, size, diagonal)
+        for i in range(size):
+            least[i] = 1.0 / ok_dot(factor.row(i), factor.row(i), i + 1)
+        for k in range(most):
+            victim = most_determined(diagonal, least, gone, size, rounding) if rounding > 0.0 else -1
+            if victim < 0:
+                if k >= over:
+                    return k
+                ok_losses(alpha, joined, size, diagonal, loss)
+                for i in range(size):
+                    if gone[i]:
+                        loss[i] = INFINITY
+                victim = ok_oldest(loss, (1.0 + NEAR) * ok_least(loss, size), births, size)
+                if victim < 0:                  # there are no numbers any more
+                    victim = first_left(gone)
+            ok_leave(Z, size, victim, V, k, diagonal, least, alpha, joined if over else 0)
+            gone[victim], births[victim] = 1, LATER
+    return most
+
+
+cdef const double* bring_back(Posterior f, Factor factor, PosteriorScratch w, double* U, double* S, Py_ssize_t size,
+                              const Py_ssize_t* kept, Py_ssize_t n, Py_ssize_t first) except NULL:
+    """n of `size` points stay, all before the first that goes: change U and S in place, return what L has from there on.
+
+    With orthonormal columns of Q, L[kept] = L' Q^T, U' = Q^T U, S' = Q^T S Q. O(n^2) for each that goes.
+    """
+    cdef Py_ssize_t i, r, y, rest = size - first, stay = n - first, columns = stay + f.width
+    cdef ok_reflections h
+    h.n, h.more = stay, size - n
+    h.heads = <double*> w.buffer(LEAVING, (ok_reflections_size(stay, h.more) + OK_REFLECTED * max(size, columns)
+                                           + rest * (columns + size + stay + 1) + stay * stay) * sizeof(double))
+    h.tails = h.heads + stay
+    h.meet = h.tails + stay * h.more
+    h.work = h.meet + stay * OK_REFLECTED
+    cdef double* X = h.work + OK_REFLECTED * max(size, columns)     # [L[kept]^T , U^T], a row for each coordinate
+    cdef double* left = X + rest * columns                          # S
+    cdef double* both = left + rest * size                          # (Q^T S)^T
+    cdef double* corner = both + rest * stay
+    cdef Py_ssize_t* order = <Py_ssize_t*> (corner + stay * stay)   # coordinates, first those that stay
+    with nogil:
+        for i in range(stay):
+            order[i] = kept[first + i]
+        y = 0
+        for i in range(first, size):
+            if y < stay and order[y] == i:
+                y += 1
+            else:
+                order[stay + i - first - y] = i
+        for r in range(rest):
+            for i in range(stay):
+                X[r * columns + i] = factor.row(kept[first + i])[order[r]] if order[r] <= kept[first + i] else 0.0
+            for y in range(f.width):
+                X[r * columns + stay + y] = U[y * size + order[r]]
+            memcpy(left + r * size, S + order[r] * size, size * sizeof(double))
+        ok_find_reflections(&h, X, columns, columns)
+        ok_reflect(&h, left, size, size)
+        for r in range(rest):
+            for i in range(stay):
+                both[r * stay + i] = left[i * size + order[r]]
+        ok_reflect(&h, both, stay, stay)
+        for i in range(stay):
+            for y in range(f.width):
+                U[y * size + first + i] = X[i * columns + stay + y]
+            for r in range(first):
+                S[(first + i) * size + r] = S[r * size + first + i] = left[i * size + r]
+            for r in range(i + 1):
+                S[(first + i) * size + first + r] = S[(first + r) * size + first + i] = 0.5 * (both[i * stay + r] + both[r * stay + i])
+            for r in range(stay):
+                corner[i * stay + r] = X[r * columns + i] if r <= i else 0.0
+    return corner
+
+
+cdef void join(const double* R, double* V, const Py_ssize_t* joining, Py_ssize_t count, double root) noexcept nogil:
+    """The last of those that join, behind `count` others, makes the next row of V; root is what they do not determine.
+
+    O(CHECKPOINT count).
+    """
+    cdef Py_ssize_t r, last = joining[count]
+    ok_eliminate(R + last * CHECKPOINT, last, root, V, CHECKPOINT, count, CHECKPOINT)
+    for r in range(count):
+        V[count * CHECKPOINT + joining[r]] = 0.0
+    V[count * CHECKPOINT + last] = root
+
+
+cdef Py_ssize_t most_determined(const double* precision, const double* least, const unsigned char* gone, Py_ssize_t n,
+                                double rounding) noexcept nogil:
+    """The point whose precision given f at all others is most times its least, if more than 1 / rounding; -1 for none. O(n)."""
+    cdef Py_ssize_t i, most = -1
+    for i in range(n):
+        if not gone[i] and rounding * precision[i] > least[i] and (
+                most < 0 or precision[i] * least[most] > precision[most] * least[i]):
+            most = i
+    return most
+
+
+cdef Py_ssize_t first_left(const unsigned char* gone) noexcept nogil:
+    """The first that is not gone: O(n)."""
+    cdef Py_ssize_t i = 0
+    while gone[i]:
+        i += 1
+    return i
+
+
+cdef Py_ssize_t least_determined(const double* rest, const double* own, double share) noexcept nogil:
+    """The example with the largest rest of those with more than this share of k(x, x), of equals the earliest; -1 for none. O(1)."""
+    cdef Py_ssize_t i
+    cdef double largest = ok_largest_above(rest, share, own, CHECKPOINT)
+    if largest > 0.0:
+        for i in range(CHECKPOINT):
+            if rest[i] > share * own[i] and rest[i] >= (1.0 - NEAR) * largest:
+                return i
+    return -1
+
+
+# ---- A posterior on inducing points ------------------------------------------------------------
+
+# A variance given f at other points, relative to k(x, x), that may be rounding. If that of each point, given all others, is at
+# least this, the coefficients of f(x) given f_D are at most 1 / sqrt(DETERMINED), and coordinates of any x are right up to the
+# rounding of the kernel over DETERMINED.
+cdef double DETERMINED = 1e-11
+# What is new given those before it, by a tolerance, all others may determine so much better: points of a line that goes on do.
+cdef double BETTER = 1e-5
+cdef long long STAYS = 1 << 40  # marks a role while others are given up
+
+cdef class InducingPoints(Observer):
+    """Which slots of a dictionary the points of a posterior, and its pending rows, are in.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+    most : int
+        Slots at the most.
+    """
+
+    cdef Dictionary dictionary              # whose slots they are
+    cdef readonly Table roles               # int64: 1 + the coordinate of a point, -1 - s of pending row s, else 0
+    cdef Table orders                       # intp: the memory of `order`
+    cdef Py_ssize_t* order                  # slots of the coordinates,
+    cdef Py_ssize_t pending[CHECKPOINT]     # and of the pending rows
+
+    def __init__(self, Dictionary dictionary, long long most):
+        self.dictionary, self.most = dictionary, most
+        self.roles, self.orders = dictionary.new_table(1, np.int64), dictionary.new_table(1, np.intp)
+        dictionary.observer = self
+        self.moved()
+
+    cdef void moved(self) noexcept:
+        """Read where everybody is from the table that has moved with the slots."""
+        cdef Py_ssize_t slot
+        cdef const long long* roles = <const long long*> self.roles.data
+        self.order = <Py_ssize_t*> self.orders.data
+        for slot in range(self.dictionary.capacity):
+            if roles[slot] > 0:
+                self.order[roles[slot] - 1] = slot
+            elif roles[slot] < 0:
+                self.pending[-1 - roles[slot]] = slot
+
+    cdef void become(self, const Py_ssize_t* slots, Py_ssize_t n) noexcept:
+        """These slots are the points now, in the order of their coordinates; all others go, and no row is pending."""
+        cdef long long* roles = <long long*> self.roles.data
+        cdef Py_ssize_t slot, i
+        for i in range(n):
+            roles[slots[i]] = STAYS + i + 1
+        for slot in range(self.dictionary.stop - 1, self.dictionary.start - 1, -1):
+            if roles[slot] >= STAYS:
+                roles[slot] -= STAYS
+            elif roles[slot] != 0:
+                roles[slot] = 0
+                self.dictionary.release(slot)
+        self.moved()
+
+
+@cython.final
+cdef class PointsPosterior(Posterior):
+    """f known at points of a dictionary: f_D = L u.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        With a kernel.
+    outputs, memory, classes
+        As for `Posterior`.
+    budget : int or None
+        Points that stay at a checkpoint; None for all.
+    tolerance : float
+        A point joins if its variance, given f at all others, exceeds this, or 1e-11, times k(x, x).
+    """
+
+    cdef readonly Dictionary dictionary     # the kernel, over the points and the pending rows,
+    cdef readonly InducingPoints inducing   # whose slots it knows
+    cdef readonly long long most            # points that stay at a checkpoint
+    cdef readonly double tolerance          # a point joins above this variance given f at all others, relative to k(x, x)
+    cdef readonly Factor factor             # L, with room for `capacity` points
+    cdef long long born                     # birthday of the latest example
+
+    def __init__(self, *, Dictionary dictionary, Outputs outputs, double memory, bint classes, budget, double tolerance):
+        Posterior.__init__(self, dictionary.n_features, dictionary.dtype, outputs, memory, classes)
+        self.keeps = "terms"
+        self.dictionary = dictionary
+        self.takes_objects, self.notices_bad_points = dictionary.takes_objects, dictionary.notices_bad_points
+        dictionary.evaluates_own = True
+        self.most = UNBOUNDED if budget is None else budget
+        self.inducing = InducingPoints(self.dictionary, UNBOUNDED if budget is None else budget + 2 * CHECKPOINT)
+        self.tolerance = tolerance
+        self.factor = Factor(0)
+
+    cdef int make_room(self, Py_ssize_t n) except -1:
+        """Room for so many points, in all arrays or in none: O(capacity^2) when it grows, which doubles."""
+        cdef Py_ssize_t room = self.capacity if n <= self.capacity else room_for(max(n, 2 * self.n))
+        if self.factor.room == room:
+            return 0
+        factor = self.factor.with_room(room)
+        if room != self.capacity:
+            self.set_room(room, self.width)
+        self.factor = factor                    # nothing can fail any more
+        return 0
+
+    cdef int attach(self, Scratch w, examples) except -1:
+        return self.dictionary.attach(w.piece, examples)
+
+    cdef Py_ssize_t piece_rows(self):
+        return 1 if self.takes_objects else CHECKPOINT - self.root.n % CHECKPOINT
+
+    cdef Py_ssize_t rows_to_evaluate(self):
+        return self.dictionary.rows_to_evaluate()
+
+    cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        return self.dictionary.open(w.piece, first, m, learning, turned)
+
+    cdef Py_ssize_t read_key(self, PosteriorScratch w) noexcept nogil:
+        """Kernel values: as long as nothing was learned, all follows from them."""
+        cdef Py_ssize_t r, n = self.n, start = self.dictionary.start
+        cdef const double* values
+        if self.dictionary.size():
+            values = self.dictionary.values(w.piece, 0)
+            for r in range(n):
+                w.new_key[r] = values[self.inducing.order[r] - start]
+            for r in range(self.root.n):
+                w.new_key[n + r] = values[self.inducing.pending[r] - start]
+        return n + self.root.n
+
+    cdef void read_from_key(self, PosteriorScratch w) noexcept nogil:
+        memcpy(w.point, w.key, self.n * sizeof(double))
+        memcpy(w.shared, w.key + self.n, self.root.n * sizeof(double))
+        self.factor.solve_rows(w.point, self.capacity, 1)
+
+    cdef int read(self, PosteriorScratch w, Py_ssize_t m) except -1:
+        with nogil:
+            self.read_rows(w, m)
+        return 0
+
+    cdef void read_rows(self, PosteriorScratch w, Py_ssize_t m) noexcept nogil:
+        cdef Py_ssize_t i, r, s, n = self.n, start = self.dictionary.start, room = self.capacity
+        cdef Py_ssize_t* order = self.inducing.order
+        cdef Py_ssize_t* pending = self.inducing.pending
+        cdef const double* values
+        cdef double* a
+        cdef double* K
+        for i in range(m):
+            s = self.root.n + i
+            a, K = self.a + s * room, self.K + s * CHECKPOINT
+            if self.dictionary.size():
+                values = self.dictionary.values(w.piece, i)
+                for r in range(n):
+                    a[r] = values[order[r] - start]
+                for r in range(self.root.n):
+                    K[r] = values[pending[r] - start]
+            values = self.dictionary.own_values(w.piece, i)
+            for r in range(i):
+                K[self.root.n + r] = values[r]
+            K[s] = w.piece.own[i]
+        self.factor.solve_rows(self.a + self.root.n * room, room, m)
+
+    cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil:
+        return self.dictionary.point_is_finite(w.piece, i)
+
+    cdef void admit(self, PosteriorScratch w, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t slot
+        self.born += 1
+        slot = self.dictionary.admit(w.piece, i, self.born)
+        self.dictionary.keep_facts(w.piece, i, slot)
+        self.dictionary.hold(slot)
+        self.inducing.pending[self.root.n] = slot
+        (<long long*> self.inducing.roles.data)[slot] = -1 - self.root.n
+
+    cdef int close(self, Scratch w) except -1:
+        return self.dictionary.close(w.piece)
+
+    cdef int tidy(self) except -1:
+        self.dictionary.tidy()
+        return 0
+
+    # ---- Checkpoints --------------------------------------------------------------------------
+
+    cdef int conclude(self, PosteriorScratch w) except -1:
+        """Take in the pending rows; let join who is new, and go who is least missed."""
+        cdef Py_ssize_t i, first = 0, n = self.n, count, size, stayers
+        cdef Py_ssize_t joining[CHECKPOINT]
+        cdef double rounding = DETERMINED
+        cdef double* V = <double*> w.buffer(JOINING, CHECKPOINT * CHECKPOINT * sizeof(double))
+        cdef const double* corner = NULL
+        count = find_newcomers(self, w, self.tolerance, V, joining, &rounding)
+        self.make_room(n + count)
+        self.begin_to_take_in(w, count)
+        self.prepare_rows(V, joining, count)
+        cdef double* U = self.future_mean(w, V, count)
+        size = n + count
+        cdef Py_ssize_t* slot = <Py_ssize_t*> w.buffer(CHOSEN, max(1, size) * (3 * sizeof(long long) + 1))
+        cdef Py_ssize_t* stay = slot + size
+        cdef long long* births = <long long*> (stay + size)
+        cdef unsigned char* leaves = <unsigned char*> (births + size)
+        self.list_slots(slot, joining, count)
+        for i in range(size):
+            births[i], leaves[i] = self.dictionary.born(slot[i]), 0
+        if count == 0 or self.tolerance * BETTER >= rounding:
+            rounding = 0.0                      # nobody is determined who was not before
+        if choose_leavers(self, self.factor, w, self.most, U, size, births, rounding, leaves):
+            stayers = forget_newcomers(w, V, joining, count, leaves + n)
+            if stayers < count:
+                count = stayers
+                self.prepare_rows(V, joining, count)
+                self.list_slots(slot, joining, count)
+                U = self.future_mean(w, V, count)
+        size, n = n + count, 0
+        cdef double* S = self.future_covariance(w, count)
+        for i in range(size):
+            if i >= self.n or not leaves[i]:
+                stay[n] = i
+                n += 1
+        if n < size:
+            while first < n and stay[first] == first:
+                first += 1
+            corner = bring_back(self, self.factor, w, U, S, size, stay, n, first)
+            for i in range(n):
+                slot[i] = slot[stay[i]]
+            self.factor.keep(stay, first, n, corner)        # nothing can fail any more
+        self.factor.n = n
+        self.inducing.become(slot, n)
+        self.become(U, S, size, n)
+        return 0
+
+    cdef void prepare_rows(self, const double* V, const Py_ssize_t* joining, Py_ssize_t count) noexcept:
+        """Rows of L of those that join, behind those in use: O(count n)."""
+        cdef Py_ssize_t i, r, n = self.n
+        cdef double* row
+        for i in range(count):
+            row = self.factor.row(n + i)
+            memcpy(row, self.a + joining[i] * self.capacity, n * sizeof(double))
+            for r in range(count):
+                row[n + r] = V[r * CHECKPOINT + joining[i]] if r <= i else 0.0
+
+    cdef void list_slots(self, Py_ssize_t* slots, const Py_ssize_t* joining, Py_ssize_t count) noexcept:
+        """Slots of all points, with those that join."""
+        cdef Py_ssize_t i
+        memcpy(slots, self.inducing.order, self.n * sizeof(Py_ssize_t))
+        for i in range(count):
+            slots[self.n + i] = self.inducing.pending[joining[i]]
+
+    # ---- Predicting ---------------------------------------------------------------------------
+
+    def expanded(self):
+        """Coefficients of the mean over the slots in use, a row for each output."""
+        self.settle()
+        cdef Py_ssize_t n = self.n, p = self.root.n, start = self.dictionary.start, r
+        points, pending = self.mean_now()
+        points = np.ascontiguousarray(points)
+        self.factor.solve_transposed_into(points)
+        rows = np.zeros((self.outputs.n, self.dictionary.stop - start))
+        for r in range(n):
+            rows[:, self.inducing.order[r] - start] = points[r, :self.outputs.n]
+        for r in range(p):
+            rows[:, self.inducing.pending[r] - start] = pending[r, :self.outputs.n]
+        return rows
+
+    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
+        cdef Py_ssize_t slot, l, size, start = self.dictionary.start
+        cdef const double* values
+        cdef PosteriorScratch scratch
+        Posterior.open(self, w, first, m, learning, by_slots)
+        if not w.piece.turned:
+            return 0
+        scratch = w
+        size = self.dictionary.size()
+        scratch.totals = <double*> w.buffer(TOTALS, self.outputs.n * m * sizeof(double))
+        with nogil:
+            memset(scratch.totals, 0, self.outputs.n * m * sizeof(double))
+            for slot in range(start, self.dictionary.stop):
+                values = self.dictionary.slot_over_piece(w.piece, slot)
+                for l in range(self.outputs.n):
+                    ok_axpy(scratch.expansion[l * size + slot - start], values, scratch.totals + l * m, m)
+        return 0
+
+    cdef void evaluate_mean(self, PosteriorScratch w, Py_ssize_t i, double* out) noexcept nogil:
+        cdef Py_ssize_t l, size = self.dictionary.size()
+        if w.totals != NULL:
+            for l in range(self.outputs.n):
+                out[l] = w.totals[l * w.piece.rows + i]
+        elif size:
+            ok_times_rows(w.expansion, size, self.outputs.n, size, self.dictionary.values(w.piece, i), out)
+        else:
+            for l in range(self.outputs.n):
+                out[l] = 0.0
+
+    def coordinates_of(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m):
+        """(k(x, x), a(x), kernel values with the pending rows) of m rows of the source of a call."""
+        cdef Py_ssize_t i, j, r, n = self.n, p = self.root.n, start = self.dictionary.start
+        own_array, a_array, shared_array = np.empty(m), np.zeros((m, n)), np.zeros((m, p))
+        cdef double[::1] own = own_array
+        cdef double[:, ::1] a = a_array, shared = shared_array
+        cdef const double* values
+        for j in range(m):
+            if j == 0 or self.takes_objects:    # objects come one by one
+                self.dictionary.open(w.piece, first + j, 1 if self.takes_objects else m, False, False)
+            i = 0 if self.takes_objects else j
+            own[j] = w.piece.own[i]
+            if self.dictionary.size():
+                values = self.dictionary.values(w.piece, i)
+                for r in range(n):
+                    a[j, r] = values[self.inducing.order[r] - start]
+                for r in range(p):
+                    shared[j, r] = values[self.inducing.pending[r] - start]
+        self.factor.solve_into(a_array)
+        return own_array, a_array, shared_array
+
+    # ---- For Python ---------------------------------------------------------------------------
+
+    def slots(self):
+        """Slots of points and of pending rows, oldest first."""
+        self.settle()
+        slots = np.flatnonzero(self.inducing.roles.array[0] != 0)
+        return slots[np.argsort(self.dictionary.birthdays.array[0, slots], kind="stable")]
+
+    def points(self):
+        """Points, and pending rows, oldest first."""
+        return self.dictionary.points_at(self.slots())
+
+    def pairs(self):
+        """There are no pairs of labels."""
+        return None
+
+    def coefficients(self, int channel):
+        """Coefficients of the mean, (outputs, terms), oldest first."""
+        return self.expanded()[:, self.slots() - self.dictionary.start]
+
+    def state(self):
+        self.settle()
+        slots = self.dictionary.saved_slots()
+        return {**Posterior.state(self), **self.dictionary.state(slots), "factor": self.factor.lower(),
+                "birthdays": self.dictionary.birthdays.array[0, slots], "roles": self.inducing.roles.array[0, slots]}
+
+    def check_state(self, state):
+        """ValueError unless a state fits."""
+        n, p = self.check_known(state)
+        if n > self.most:
+            raise ValueError(f"{n} points are more than the budget of {self.most}")
+        check_lower(state["factor"], "factor", n)
+        self.dictionary.check_state(state, self.dictionary.check_birthdays(state, state["t"]))
+        roles = check_array(state["roles"], "roles", np.int64, (len(state["birthdays"]),))
+        if sorted(roles.tolist()) != [*range(-p, 0), *range(1, n + 1)]:
+            raise ValueError("the roles are not those of all coordinates and pending rows")
+
+    def restore(self, state):
+        """Continue from a state that has been checked."""
+        cdef Py_ssize_t slot, n = len(state["factor"])
+        self.dictionary.restore(state)
+        self.inducing.roles.array[0] = state["roles"]
+        for slot in range(self.dictionary.capacity):
+            self.dictionary.hold(slot)
+        self.inducing.moved()
+        self.restore_known(state)
+        self.factor = Factor(0)
+        self.make_room(n)
+        self.factor.load(state["factor"])
+        self.born = state["t"]
+
+    def _check(self):
+        Posterior._check(self)
+        self.dictionary._check()
+        self.factor._check()
+        assert self.factor.n == self.n and self.factor.room == self.capacity
+        roles = self.inducing.roles.array[0]
+        assert sorted(roles[roles != 0].tolist()) == [*range(-self.root.n, 0), *range(1, self.n + 1)]
+        assert self.dictionary.taken.array[0, roles != 0].all() and self.n <= self.most
+        for slot in np.flatnonzero(roles):
+            role = roles[slot]
+            assert slot == (self.inducing.order[role - 1] if role > 0 else self.inducing.pending[-1 - role])
+
+
+# ---- A posterior on features -------------------------------------------------------------------
+
+@cython.final
+cdef class WeightsPosterior(Posterior):
+    """f known through weights over features: a(x) = phi(x), the classical recursive least squares.
+
+    Parameters
+    ----------
+    map : FeatureMap
+        phi; a linear kernel is the map sqrt(scale) x.
+    outputs, memory, classes
+        As for `Posterior`.
+    scale : float
+        Weights are shown as those of f = scale <w, x>, for a linear kernel.
+    """
+
+    cdef readonly FeatureMap map            # phi
+    cdef readonly double scale              # weights are shown as those of f = scale <w, x>
+
+    def __init__(self, *, FeatureMap map, Outputs outputs, double memory, bint classes, double scale=1.0):
+        Posterior.__init__(self, map.n_features, map.dtype, outputs, memory, classes)
+        self.keeps = "weights"
+        self.map, self.scale = map, scale
+        self.set_room(map.size, self.width)
+        self.n = map.size
+        np.fill_diagonal(self.covariance[:self.n, :self.n], 1.0)
+
+    cdef int make_ready(self, Scratch w) except -1:
+        Function.make_ready(self, w)
+        return self.map.make_ready(w.piece)
+
+    cdef int attach(self, Scratch w, examples) except -1:
+        w.piece.source = examples
+        w.piece.source_data = NULL if self.map.sparse else array_data(examples)
+        return 0
+
+    cdef Py_ssize_t piece_rows(self):
+        return 1 if self.map.grows() else CHECKPOINT - self.root.n % CHECKPOINT
+
+    cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+        """Features into w.features."""
+        cdef Py_ssize_t i, n = self.n
+        if learning and self.map.grows():
+            change = self.map.change(w.piece, first)
+            if change is not None:
+                self.change_coordinates(change)
+            self.map.carry_out_change()
+        w.features = <double*> w.buffer(FEATURES, (m + 1) * n * sizeof(double))
+        self.map.map_rows(w.piece, first, m, learning, w.features, n)
+        w.piece.begin(m)
+        w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
+        for i in range(m):
+            w.piece.own[i] = ok_dot(w.features + i * n, w.features + i * n, n)
+        return 0
+
+    def change_coordinates(self, change):
+        """Features become B phi, and so do weights; of those that are new nothing is known."""
+        cdef Py_ssize_t i, n = self.n, p = self.root.n
+        mean = self.mean[:, :n] @ change.T
+        covariance = change @ self.covariance[:n, :n] @ change.T + np.eye(n) - change @ change.T
+        coordinates = self.coordinates[:p, :n] @ change.T
+        corrections = coordinates @ covariance - coordinates
+        parts = [np.ascontiguousarray(part) for part in (mean, covariance, coordinates, corrections)]
+        cdef const double* U = <const double*> array_data(parts[0])
+        cdef const double* S = <const double*> array_data(parts[1])
+        cdef const double* a = <const double*> array_data(parts[2])
+        cdef const double* b = <const double*> array_data(parts[3])
+        self.become(U, S, n, n)                 # nothing can fail any more
+        self.root.n = p
+        for i in range(p):
+            memcpy(self.a + i * self.capacity, a + i * n, n * sizeof(double))
+            memcpy(self.b + i * self.capacity, b + i * n, n * sizeof(double))
+
+    cdef Py_ssize_t read_key(self, PosteriorScratch w) noexcept nogil:
+        """Features: as long as nothing was learned, all follows from them."""
+        memcpy(w.new_key, w.features, self.n * sizeof(double))
+        return self.n
+
+    cdef void read_from_key(self, PosteriorScratch w) noexcept nogil:
+        memcpy(w.point, w.key, self.n * sizeof(double))
+        ok_times_rows(self.a, self.capacity, self.root.n, self.n, w.point, w.shared)
+
+    cdef int read(self, PosteriorScratch w, Py_ssize_t m) except -1:
+        cdef Py_ssize_t i, s, n = self.n
+        with nogil:
+            for i in range(m):
+                s = self.root.n + i
+                memcpy(self.a + s * self.capacity, w.features + i * n, n * sizeof(double))
+                ok_times_rows(self.a, self.capacity, s + 1, n, w.features + i * n, self.K + s * CHECKPOINT)
+        return 0
+
+    cdef void admit(self, PosteriorScratch w, Py_ssize_t i) noexcept nogil:
+        self.map.admit(w.piece)
+
+    cdef int conclude(self, PosteriorScratch w) except -1:
+        self.begin_to_take_in(w, 0)
+        cdef const double* U = self.future_mean(w, NULL, 0)
+        cdef const double* S = self.future_covariance(w, 0)
+        self.become(U, S, self.n, self.n)
+        return 0
+
+    def expanded(self):
+        """The mean of the weights over features, a row for each output; f = <features, weights>."""
+        self.settle()
+        coordinates, pending = self.mean_now()
+        return (coordinates + self.coordinates[:self.root.n, :self.n].T @ pending).T[:self.outputs.n]
+
+    cdef void evaluate_mean(self, PosteriorScratch w, Py_ssize_t i, double* out) noexcept nogil:
+        ok_times_rows(w.expansion, self.n, self.outputs.n, self.n, w.features + i * self.n, out)
+
+    def coordinates_of(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m):
+        """(k(x, x), a(x), kernel values with the pending rows) of m rows of the source of a call."""
+        self.open_rows(w, first, m, False, False)
+        a = w.array(<char*> w.features, m, self.n, DOUBLE).copy()
+        return np.einsum("ij,ij->i", a, a), a, a @ self.coordinates[:self.root.n, :self.n].T
+
+    def coefficients(self, int channel):
+        """Weights, a row for each output."""
+        return self.expanded() / sqrt(self.scale)
+
+    def widened(self, Py_ssize_t extra, double fill):
+        """The state for examples with so many more columns, which held the value `fill` in all of them so far."""
+        columns, size, features = self.map.widened(extra, fill)
+        state = {**self.state(), **features}
+        for name in ("mean", "pending_coordinates", "pending_corrections"):
+            wider = np.zeros((len(state[name]), size))
+            wider[:, columns] = state[name]
+            state[name] = wider
+        covariance = np.eye(size)
+        covariance[np.ix_(columns, columns)] = state["covariance"]
+        return {**state, "covariance": covariance}
+
+    def state(self):
+        return {**Posterior.state(self), **self.map.state()}
+
+    def check_state(self, state):
+        """ValueError unless a state fits."""
+        n, _ = self.check_known(state)
+        if n != self.map.size:
+            raise ValueError("there are not as many weights as features")
+        self.map.check_state(state)
+
+    def restore(self, state):
+        """Continue from a state that has been checked."""
+        self.map.restore(state)
+        self.restore_known(state)
+
+    def _check(self):
+        Posterior._check(self)
+        for leaf in self.map.leaves():
+            leaf._check()
+
+
+# ---- The rule ----------------------------------------------------------------------------------
+# What a posterior knows of an example before it has seen its y is N(f, variance + noise).  Real data is not like that, so
+# innovations are watched: how large they are, for the noise, and how often they are beyond each of several quantiles, for
+# intervals that cover as often as they say.
+
+COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+cdef double[LEVELS] COVERAGE = COVERAGES
+# How far from the mean so much of a Gaussian is, in deviations
+cdef double[LEVELS] QUANTILE = (0.12566134685507413, 0.2533471031357998, 0.3853204664075676, 0.5244005127080407,
+                                0.6744897501960817, 0.8416212335729144, 1.0364333894937894, 1.2815515655446008,
+                                1.6448536269514715, 1.9599639845400536, 2.5758293035489)
+cdef double GAIN = 0.1              # of the tracked ratios
+cdef double LEAST_NOISE = 1e-10     # what an estimate does not fall below
+cdef double OUTLIER = 4.0           # usual innovations beyond which one counts for no more than that
+cdef double CHANGE = 3.0             # times the usual square of innovations after which f is doubted
+
+cdef inline double size_of(const double* innovations, Py_ssize_t n) noexcept nogil:
+    """Root of the mean square."""
+    cdef Py_ssize_t l
+    cdef double square = 0.0
+    for l in range(n):
+        square += innovations[l] * innovations[l] / n
+    return sqrt(square)
+
+
+def level_of(double coverage):
+    """(level, share of the next one, factor): the interval of a coverage among those that are tracked.
+
+    In between its half-width goes with the quantiles of a Gaussian; beyond the first and the last it is a multiple of theirs.
+    """
+    from statistics import NormalDist           # takes milliseconds to import
+
+    cdef int level = 0
+    cdef double quantile = NormalDist().inv_cdf(0.5 + 0.5 * coverage)
+    cdef double share
+    while level < LEVELS - 2 and coverage > COVERAGE[level + 1]:
+        level += 1
+    share = (quantile - QUANTILE[level]) / (QUANTILE[level + 1] - QUANTILE[level])
+    if share < 0.0:
+        return level, 0.0, quantile / QUANTILE[level]
+    return level, min(share, 1.0), max(1.0, quantile / QUANTILE[level + 1])
+
+
+@cython.final
+cdef class Recursive(Rule):
+    """Condition on an example: kernel recursive least squares.
+
+    Parameters
+    ----------
+    step : tuple
+    posterior : Posterior
+        It takes the example in.
+    noise : float
+        The variance of y about f, of an example of weight 1.
+    estimates : bool
+        Let the noise follow the innovations.
+    """
+
+    cdef readonly Posterior posterior   # f, and how well it is known
+    cdef readonly double noise          # variance of y about f
+    cdef readonly bint estimates        # whether it is estimated while learning
+    cdef readonly double usual          # then: how large an innovation usually is, in units of what it should be
+    cdef readonly long long since       # then: examples since the first, or since the last doubt
+    cdef readonly double reference      # then: variance of y about f as it was at the last checkpoint
+    cdef readonly double surprise       # then: sum of squares of innovations in units of that, since the last checkpoint
+    cdef readonly long long surprised   # of so many examples
+    cdef readonly long long changes     # then: how often f was doubted
+    cdef readonly object ratios         # (LEVELS, columns): what a Gaussian quantile must be multiplied by to cover as it says
+    cdef double* ratio                  # of `ratios`
+    cdef Py_ssize_t columns             # at least as many as outputs
+
+    def __init__(self, step, Posterior posterior, double noise, bint estimates=False):
+        self.forms = ("Innovations",)
+        self.posterior, self.noise, self.usual, self.reference = posterior, noise, 1.0, noise
+        self.set_ratios(np.ones((LEVELS, posterior.width)))
+        self.configure(step, noise, estimates)
+
+    def configure(self, step, double noise, bint estimates=False):
+        Rule.configure(self, step)
+        self.estimates = estimates
+        if not estimates:
+            self.noise = noise
+
+    cdef int set_ratios(self, ratios) except -1:
+        cdef double* ratio = <double*> array_data(ratios)
+        cdef Py_ssize_t columns = ratios.shape[1]
+        self.ratios, self.ratio, self.columns = ratios, ratio, columns
+        return 0
+
+    def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
+        if width > self.columns:
+            ratios = np.ones((LEVELS, width))
+            ratios[:, :self.columns] = self.ratios
+            self.set_ratios(ratios)
+
+    cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
+        """Innovations in units of their deviation; a weight divides the noise."""
+        cdef Py_ssize_t c
+        cdef double weight = e.weight, noise = self.noise / weight if weight > 0.0 else 0.0
+        stand_still(&e.move)
+        if not isfinite(noise):                 # so small a weight says nothing
+            weight = noise = 0.0
+        e.view.weight = weight
+        e.deviation = sqrt(e.variance + fmax(noise, fmax(ROUNDING * k, 1e-300)))
+        if self.is_robust() and weight > 0.0:
+            e.deviation *= fmax(1.0, size_of(e.innovation, self.posterior.width) / e.deviation / (OUTLIER * fmax(self.usual, 1.0)))
+        for c in range(self.posterior.width):
+            e.innovation[c] = e.innovation[c] / e.deviation if weight > 0.0 else 0.0
+
+    cdef bint is_robust(self) noexcept nogil:
+        """Whether outliers and changes are looked for: numbers, whose noise is not known. Classes cannot be far off."""
+        return self.estimates and not self.posterior.classes
+
+    cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
+        cdef double square, excess = 1.0        # by how much the deviation was raised, for an outlier or above rounding
+        labels = self.posterior.outputs.joined
+        if e.view.weight > 0.0 and labels > 0:
+            if self.is_robust():
+                excess = e.deviation / sqrt(e.variance + self.noise / e.view.weight)
+            if not self.posterior.classes:
+                self.follow_coverage(labels, excess, e)
+            if self.estimates:
+                square = (excess * size_of(e.innovation, labels)) ** 2
+                if self.is_robust():
+                    self.look_for_a_change(square, e)
+                self.follow_noise(square, e)
+
+    cdef void follow_coverage(self, Py_ssize_t labels, double excess, Example e) noexcept nogil:
+        """Each ratio grows if the innovation was beyond its quantile and shrinks otherwise, so that it balances."""
+        cdef Py_ssize_t l, level
+        cdef double* ratio
+        cdef bint beyond
+        for level in range(LEVELS):
+            for l in range(labels):
+                ratio = self.ratio + level * self.columns + l
+                beyond = excess * fabs(e.innovation[l]) > QUANTILE[level] * ratio[0]
+                ratio[0] *= exp(GAIN * ((1.0 if beyond else 0.0) - (1.0 - COVERAGE[level])))
+                ratio[0] = fmin(fmax(ratio[0], 1e-6), 1e6)
+
+    cdef void follow_noise(self, double square, Example e) noexcept nogil:
+        """A step up the likelihood of the innovation, in log noise; an outlier counts for little."""
+        cdef double share = self.noise / (e.view.weight * e.variance + self.noise)
+        self.noise *= exp(fmax(0.01, 0.5 / sqrt(<double> self.since + 1.0)) * share * fmin(square - 1.0, 5.0))
+        self.noise = fmax(self.noise, LEAST_NOISE)
+        self.since += 1
+
+    cdef void look_for_a_change(self, double square, Example e) noexcept nogil:
+        """Doubt all that is known of f if the innovations from one checkpoint to the next are much larger than they used to be.
+
+        Some outliers are no change: none counts for more than 9.
+        """
+        cdef double raw = square * (e.variance + self.noise / e.view.weight)
+        self.surprise += fmin(raw / (e.variance + self.reference / e.view.weight), 9.0)
+        self.surprised += 1
+        self.usual *= exp(fmax(0.05, 2.0 / (self.since + 2.0)) * (1.0 if square > (0.6745 * self.usual) ** 2 else -1.0))
+        if self.posterior.root.n == CHECKPOINT - 1:  # the last row before one
+            if self.surprised >= CHECKPOINT // 2 and self.surprise > CHANGE * self.surprised:
+                self.posterior.doubt()
+                self.changes += 1
+                self.since = 0
+            self.surprise, self.surprised, self.reference = 0.0, 0, self.noise * fmax(self.usual, 1.0) ** 2
+
+    cdef void follow(self, Scratch w, Example e) noexcept nogil:
+        self.posterior.absorb(<PosteriorScratch> w, e.innovation, e.deviation, e.view.weight > 0.0)
+
+    cdef bint is_finite(self, Example e) noexcept nogil:
+        return isfinite(self.noise + e.deviation)       # an outlier may be so far off that its square is not a number
+
+    cdef double tracked(self, Py_ssize_t output, int level, double share) noexcept nogil:
+        """How far y may be from f, in deviations, between a level and the next; never less than at a lower level."""
+        cdef int l
+        cdef double here = 0.0, there
+        for l in range(level + 1):
+            here = fmax(here, QUANTILE[l] * self.ratio[l * self.columns + output])
+        there = fmax(here, QUANTILE[level + 1] * self.ratio[(level + 1) * self.columns + output])
+        return (1.0 - share) * here + share * there
+
+    cdef double noise_of_targets(self) noexcept nogil:
+        return self.noise
+
+    cdef double half_width(self, Example e, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
+        return sqrt(e.variance + self.noise) * factor * self.tracked(output, level, share)
+
+    def half_widths(self, double coverage):
+        """Half the width of the interval of this coverage for each output, in deviations of y."""
+        level, share, factor = level_of(coverage)
+        return np.array([factor * self.tracked(output, level, share) for output in range(self.posterior.width)])
+
+    def state(self, Py_ssize_t labels):
+        return {"noise": self.noise, "ratios": self.ratios[:, :labels].copy(), "usual": self.usual, "since": self.since,
+                "reference": self.reference, "surprise": self.surprise, "surprised": self.surprised, "changes": self.changes,
+                "doubts": bool(self.posterior.doubts)}
+
+    def check_state(self, state):
+        check_number(state["noise"], "noise", 0.0)
+        ratios = check_array(state["ratios"], "ratios", np.float64, (LEVELS, state["labels"]))
+        if state["noise"] == 0.0 or ratios.size and not (1e-7 < ratios.min() and ratios.max() < 1e7):
+            raise ValueError("the noise or the ratios are not positive numbers that make sense")
+        for name in ("usual", "reference", "surprise"):
+            check_number(state[name], name, 0.0)
+        for name in ("since", "surprised", "changes"):
+            if type(state[name]) is not int or state[name] < 0:
+                raise ValueError(f"{name} is not a number of examples")
+        if state["usual"] == 0.0 or state["reference"] == 0.0 or type(state["doubts"]) is not bool:
+            raise ValueError("what innovations usually are makes no sense")
+
+    def restore(self, state):
+        self.noise, self.usual, self.reference, self.surprise = (state[name] for name in ("noise", "usual", "reference", "surprise"))
+        self.since, self.surprised, self.changes = state["since"], state["surprised"], state["changes"]
+        if state["doubts"]:
+            self.posterior.doubt()
+        self.ratios[:, :state["labels"]] = state["ratios"]
+
+
+@cython.final
+cdef class Innovations(Form):
+    """Targets minus scores, of all outputs: numbers, or +1 for the label and -1 for all others.
+
+    Parameters
+    ----------
+    rule : Recursive
+    outputs, targets
+        As for `Form`.
+    """
+
+    cdef readonly Posterior posterior   # f, and how well it is known
+
+    def __init__(self, Recursive rule, Outputs outputs, Py_ssize_t targets=1):
+        Form.__init__(self, rule, outputs, None, targets)
+        self.posterior = rule.posterior
+
+    cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
+        cdef Py_ssize_t c, width = self.posterior.width
+        cdef Py_ssize_t label = <Py_ssize_t> e.targets[0] if self.posterior.classes else -1
+        cdef bint finite = True
+        e.all_labels, e.term.n, e.term.enters = True, 0, False
+        for c in range(width):
+            e.innovation[c] = ((1.0 if c == label else -1.0) if self.posterior.classes else e.targets[c]) - e.bare[c]
+        self.rule.move_all(now, self.outputs, label, k, e)
+        for c in range(width):
+            finite &= isfinite(e.innovation[c])
+        if not finite:
+            e.failure = MOVE
+        return finite

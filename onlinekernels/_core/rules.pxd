@@ -26,6 +26,7 @@ cdef class Rule:
     # Tell
     cdef double step_at(self, long long t) noexcept nogil
     cdef double longest(self) noexcept nogil
+    cdef double noise_of_targets(self) noexcept nogil
     cdef double half_width(self, Example e, Py_ssize_t output, int level, double share, double factor) noexcept nogil
     cdef int stand_on(self, Function function) except -1
 

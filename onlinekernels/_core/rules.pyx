@@ -106,6 +106,10 @@ cdef class Rule:
         """eta of example t, the latest one. O(1)."""
         return step_size(&self.step, t)
 
+    cdef double noise_of_targets(self) noexcept nogil:
+        """The variance of y about f, where the rule knows it. O(1)."""
+        return 0.0
+
     cdef double longest(self) noexcept nogil:
         """What the sizes of all coefficients cannot exceed together, per weight of the examples and |l'|. O(1)."""
         return INFINITY

@@ -71,6 +71,7 @@ cdef class Ranks:
     cdef void learn_row(self, const double* values, double* ranks) noexcept nogil
     cdef void evaluate_row(self, const double* values, double* ranks) noexcept nogil
     cdef void restart(self, Py_ssize_t kept) noexcept nogil
+    cdef double quantile_now(self, double level) noexcept nogil
 
 
 cdef class Transform:
@@ -82,6 +83,7 @@ cdef class Transform:
     cdef Py_ssize_t opened_rows             # rows of the block that is open
 
     cdef int open(self, const double* rows, Py_ssize_t n) except -1
+    cdef int reserve(self, Py_ssize_t n) except -1
     cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1
     cdef void commit(self, Py_ssize_t n) noexcept nogil
     cdef void close_block(self, Py_ssize_t n) noexcept nogil
@@ -103,3 +105,4 @@ cdef class Relevance(StandardScores):
     cdef double* weights_data
 
     cdef void weigh(self, Py_ssize_t n, double* out) noexcept nogil
+    cdef void set_weights(self, const double* weights) noexcept nogil

@@ -17,50 +17,16 @@ from onlinekernels._core.arrays import check_array
 from onlinekernels._core.errors import row_error
 from onlinekernels._core.formulas.lots cimport reservoir_slot
 from onlinekernels._core.points cimport Rows
+from onlinekernels._core.formulas.moments cimport MANY, advance_moments, divisor, knows_values, not_farther
 from onlinekernels._core.functions cimport SCALED, Piece
 
 
-cdef double ROUNDING = 1e-14        # a spread below this fraction of the mean is rounding: the feature is constant
-cdef double MANY = 16.0             # times its weight that a number must have beside it to be called far off
-OTHERS = MANY
-cdef double CHANGE = sqrt(2.0)      # as far as two values of a scaled number are apart, in the root mean square
 cdef double TAME = 1e140            # no variance of smaller numbers overflows
 
 
 ctypedef fused real:
     float
     double
-
-
-cdef inline void advance_moments(double x, double weight, double count, double memory, double* mean,
-                                 double* square) noexcept nogil:
-    """Welford's recursion, by which all here is scaled: one more number, whose weight `count` knows already; the past
-    fades."""
-    cdef double delta = x - mean[0]
-    mean[0] += weight * delta / count
-    square[0] = memory * square[0] + weight * delta * (x - mean[0])
-
-
-cdef inline bint knows_values(double count, double memory) noexcept nogil:
-    """Whether there were three rows: of two values, one has come again."""
-    return count > 1.0 + memory
-
-
-cdef inline bint is_change(double change, double size) noexcept nogil:
-    """Whether values of this size that differ by so much differ by more than rounding; not if NaN."""
-    return fabs(change) > ROUNDING * size and change * change > 0.0
-
-
-cdef inline double divisor(double mean, double variance, double change) noexcept nogil:
-    """What a number is divided by after it is centred: its deviation; 1 while it is constant.
-
-    change: what lies between the only two values of a feature; 0 or NaN for others.
-    """
-    cdef double deviation = sqrt(variance) if variance > 0.0 else 0.0
-    cdef double size = mean if mean > 0.0 else -mean
-    if is_change(change, size):
-        return fabs(change) / CHANGE
-    return deviation if deviation > ROUNDING * size and deviation > 0.0 else 1.0
 
 
 cdef class Scaler:
@@ -474,12 +440,6 @@ cdef inline double largest_size(const real* x, Py_ssize_t n) noexcept nogil:
     return largest
 
 
-cdef inline double not_farther(double x, double mean, double variance, double farthest) noexcept nogil:
-    """x, or where that is farther from the mean than so many deviations, the number that is not."""
-    cdef double most = farthest * divisor(mean, variance, 0.0)
-    return fmin(fmax(x, mean - most), mean + most) if variance > 0.0 else x
-
-
 cdef inline void look_at_values(Scaler s, const real* x) noexcept nogil:
     """A row that has been counted: which columns have shown two values at most, and which values."""
     cdef Py_ssize_t j, d = s.n_features
@@ -763,6 +723,11 @@ cdef class Ranks:
                 self.evaluate_row(&asked[i, 0], &out[i, 0])
         return found
 
+    cdef double quantile_now(self, double level) noexcept nogil:
+        """The same without Python. O(1)."""
+        cdef Py_ssize_t n = min(self.t, self.size)
+        return self.ordered_data[quantile_place(n, level)] if n else -INFINITY
+
     def quantile(self, double level):
         """A value of the first column that a share `level` of the rows is below; infinitely small before there are
         rows."""
@@ -841,12 +806,17 @@ cdef class Transform:
         """O(n n_features), times the logarithm of the sample for ranks, and its size where rows enter it."""
         if self.opened_rows:
             raise RuntimeError("a block is open already")
-        if self.capacity < n:
-            fresh = np.empty((n, self.n_features))
-            self.memory_of_out, self.out, self.capacity = fresh, <double*> array_data(fresh), n
+        self.reserve(n)
         self.transform_block(rows, n)
         self.opened_rows = n
         self.t += n
+        return 0
+
+    cdef int reserve(self, Py_ssize_t n) except -1:
+        """Room for a block."""
+        if self.capacity < n:
+            fresh = np.empty((n, self.n_features))
+            self.memory_of_out, self.out, self.capacity = fresh, <double*> array_data(fresh), n
         return 0
 
     cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
@@ -1029,11 +999,18 @@ cdef class Relevance(StandardScores):
             for j in range(self.n_features):
                 out[i * self.n_features + j] *= self.weights_data[j]
 
+    def weights_for(self, relevance):
+        """Weights by the relevance of features, their mean square 1."""
+        weights = np.sqrt(np.maximum(relevance / np.mean(relevance), LEAST))
+        return weights * np.sqrt(len(weights) / np.sum(weights**2))
+
+    cdef void set_weights(self, const double* weights) noexcept nogil:
+        """Go on with these. O(n_features)."""
+        memcpy(self.weights_data, weights, self.n_features * sizeof(double))
+
     def rescale(self, relevance):
-        """Weights by the relevance of features, their mean square 1. Returns the ratio to the old ones, None for no
-        change."""
-        weights = np.sqrt(np.maximum(relevance / relevance.mean(), LEAST))
-        weights = weights * np.sqrt(len(weights) / (weights**2).sum())
+        """Weights by the relevance of features. Returns the ratio to the old ones, None for no change."""
+        weights = self.weights_for(relevance)
         if np.array_equal(weights, self.weights):
             return None
         ratio = weights / self.weights

@@ -9,14 +9,13 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.combiners import AveragedRanks
+from onlinekernels._core.ensemble import Centre, Ensemble, Member
 from onlinekernels._core.transforms import StandardScores
 from onlinekernels.algorithms.ensembles import EnsembleLearner
 from onlinekernels.algorithms.frontmembers import EFFORTS
 from onlinekernels.algorithms.smoother import Smoother
 from onlinekernels.model.compositestate import CompositePlan
-from onlinekernels.model.composition import checked_rows
-from onlinekernels.model.ensemble import Ensemble
-from onlinekernels.model.members import Voice, checked_sleep
+from onlinekernels.model.members import built
 from onlinekernels.nouns.budgets import Reservoir
 from onlinekernels.nouns.kernels import Gaussian, Laplacian
 from onlinekernels.nouns.losses import NuNovelty
@@ -28,31 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["OnlineKernelDetector"]
 
 ROWS = {"low": (200, 300), "medium": (500, 1000), "high": (1000, 3000)}  # that Laplacian and Gaussian densities keep
-
-
-class Centre(Voice):
-    """How far a row is from the middle, all features together: minus the sum of their sizes. It learns nothing of its own."""
-
-    def __init__(self, view):
-        self.model, self.view, self.asleep, self.many, self.t = None, view, None, False, 0
-
-    rows = property(lambda self: self.t)
-
-    def learn(self, X, y, weights, outputs):
-        self.t += len(X)
-        return self.scores(X, outputs)
-
-    def take(self, X, y, weights):
-        self.t += len(X)
-
-    def scores(self, X, outputs):
-        return -np.abs(X).sum(axis=1, keepdims=True)
-
-    def state(self):
-        return {"t": self.t, "asleep": self.asleep}
-
-    def restore(self, state):
-        self.t, self.asleep = checked_rows(state, "t"), checked_sleep(state["asleep"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,21 +117,25 @@ class OnlineKernelDetector(EnsembleLearner):
             rows[:, places] = 0.0
         return rows
 
-    def _begin(self, plan, n_features, targets):
-        d, memory, (few, many) = n_features, plan.memory, ROWS[plan.effort]
+    def _begin(self, plan, X, targets, learned=None):
+        d, memory, (few, many) = X.shape[1], plan.memory, ROWS[plan.effort]
 
-        def density(kernel, size, view, seed):
-            return Voice(Smoother(NuNovelty(plan.nu), kernel, budget=Reservoir(size, memory, seed)), view)
+        def density(kernel, size, seed):
+            return Smoother(NuNovelty(plan.nu), kernel, budget=Reservoir(size, memory, seed))
 
-        voices = {
-            "narrow": density(Laplacian(1.0 / (0.1 * d)), few, "z", 1),
-            "wide": density(Laplacian(1.0 / (0.3 * d)), few, "z", 2),
-            "smooth": density(Gaussian(0.3 * math.sqrt(d)), many, "squashed", 3),
-            "centre": Centre("squashed"),
+        models = {
+            "narrow": (density(Laplacian(1.0 / (0.1 * d)), few, 1), "z"),
+            "wide": (density(Laplacian(1.0 / (0.3 * d)), few, 2), "z"),
+            "smooth": (density(Gaussian(0.3 * math.sqrt(d)), many, 3), "squashed"),
         }
         fading = 1.0 if memory is None else 1.0 - 1.0 / max(2, memory)
-        views = {"z": StandardScores(d, fading), "squashed": StandardScores(d, fading, squashed=True)}
-        return Ensemble(voices, "novelty", 1, AveragedRanks(len(voices), memory or 0, plan.nu), views)
+        transforms = {"z": StandardScores(d, fading), "squashed": StandardScores(d, fading, squashed=True)}
+        members = built(models, transforms, X, 1, learned)
+        centre = Member("centre", Centre(d), "density", transforms["squashed"])
+        if learned is not None:
+            centre.go_on_from(learned["t"], ())
+        members.append(centre)
+        return Ensemble(members, AveragedRanks(len(members), memory or 0, plan.nu), "novelty", 1, d, transforms=transforms)
 
     def explain(self, x: Any) -> Any:
         """Which features make one example odd, {name: by how much}, the oddest first.
@@ -172,7 +150,7 @@ class OnlineKernelDetector(EnsembleLearner):
         """
         with self._turn.shared:
             state = self._fitted()
-            composition, means = state.composition, state.composition.views["z"].scaler.means
+            composition, means = state.composition, state.composition.transforms["z"].scaler.means
             if self._encoder is not None:
                 columns = self._encoder.columns_of(means)
             else:
@@ -195,9 +173,9 @@ class OnlineKernelDetector(EnsembleLearner):
         with self._turn:
             composition = self._attribute().composition
             lines = [f"{type(self).__name__}: {composition.t} examples, alerts below rank {composition.threshold():.3g}"]
-            for name, voice in composition.members.items():
-                kept = voice.model.n_terms_ if voice.model is not None and voice.rows else 0
-                lines.append(f"{name:<12}{kept:>8} rows kept" + (f"  asleep: {voice.asleep}" if voice.asleep else ""))
+            for member in composition.members:
+                kept = 0 if member.model is None else member.model.n_terms_
+                lines.append(f"{member.name:<12}{kept:>8} rows kept" + (f"  disabled: {member.status}" if member.disabled else ""))
         if path is not None:
             self._picture().savefig(path)
         return "\n".join(lines)
@@ -208,9 +186,9 @@ class OnlineKernelDetector(EnsembleLearner):
 
         composition = self._attribute().composition
         figure, axes = pyplot.subplots(1, len(composition.members) + 1, figsize=(12, 3), layout="constrained")
-        ranks = composition.stack
+        ranks = composition.combiner
         columns = [*ranks.each.ordered[:, : ranks.each.n], ranks.mean.ordered[0, : ranks.mean.n]]
-        for axis, name, values in zip(axes, [*composition.members, "mean rank"], columns, strict=True):
+        for axis, name, values in zip(axes, [*(member.name for member in composition.members), "mean rank"], columns, strict=True):
             axis.hist(values, bins=40)
             axis.set_title(name)
         return figure

@@ -1,20 +1,19 @@
 """Ensembles of any models: stacked, or weighed by Hedge."""
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.combiners import AveragedRanks, ExponentialWeights, OnlineNewton, RecursiveLeastSquares
+from onlinekernels._core.combiners import AveragedRanks, ExponentialWeights, IntervalTracker, OnlineNewton, RecursiveLeastSquares
+from onlinekernels._core.ensemble import Ensemble
 from onlinekernels.model.composite import OnlineComposite
 from onlinekernels.model.compositestate import CompositePlan, CompositeState
-from onlinekernels.model.ensemble import Ensemble
 from onlinekernels.model.fitted import learned
 from onlinekernels.model.learner import OnlineLearner
-from onlinekernels.model.members import Voice, task_of
+from onlinekernels.model.members import built, fitted_member, fresh, shown, task_of
 from onlinekernels.model.prefit import Prefit
 from onlinekernels.nouns.losses import MulticlassSquared, NuNovelty, Squared
 from onlinekernels.validation.parameters import check_fraction
@@ -62,12 +61,13 @@ class EnsembleLearner(OnlineComposite):
     @learned
     def named_members_(self, state: Any) -> Any:
         """The members as they are now, {name: model}; to look at."""
-        return {name: member.model for name, member in state.composition.members.items() if member.model is not None}
+        found = {member.name: shown(member) for member in state.composition.members}
+        return {name: model for name, model in found.items() if model is not None}
 
     @learned
     def asleep_(self, state: Any) -> Any:
         """Members that failed and take part no more, {name: why}."""
-        return {name: member.asleep for name, member in state.composition.members.items() if member.asleep is not None}
+        return {member.name: member.status for member in state.composition.members if member.disabled}
 
     @learned
     def errors_(self, state: Any) -> Any:
@@ -84,8 +84,8 @@ class EnsembleLearner(OnlineComposite):
         composition = state.composition
         if composition.task == "novelty":
             raise AttributeError("A detector is told nothing to be wrong about, and has no errors.")
-        means = (composition.lost / max(1, composition.t) / max(1, composition.targets)).tolist()
-        return dict(zip(composition.members, means[:-1], strict=True)), means[-1]
+        means = (composition.losses / max(1, composition.t) / max(1, composition.targets)).tolist()
+        return dict(zip(_names(composition), means[:-1], strict=True)), means[-1]
 
     @learned
     def history_(self, state: Any) -> Any:
@@ -95,8 +95,8 @@ class EnsembleLearner(OnlineComposite):
         """
         history, n = state.composition.history, len(state.composition.members)
         times = np.array([t for t, _, _ in history], dtype=np.int64)
-        lost = np.array([lost for _, _, lost in history]).reshape(len(times), n + 1)
-        errors = np.diff(lost, axis=0, prepend=0.0) / np.diff(times, prepend=0)[:, None] / max(1, state.composition.targets)
+        losses = np.array([losses for _, _, losses in history]).reshape(len(times), n + 1)
+        errors = np.diff(losses, axis=0, prepend=0.0) / np.diff(times, prepend=0)[:, None] / max(1, state.composition.targets)
         weights = np.array([weights.mean(axis=0) for _, weights, _ in history]).reshape(len(times), n)
         return {"t": times, "weights": weights, "errors": errors[:, :-1], "error": errors[:, -1]}
 
@@ -137,19 +137,26 @@ class EnsembleLearner(OnlineComposite):
             composition = state.composition
             row = self._member_row(state, x)
             scores = composition.members_scores(row)[0]
-            weights = composition.stack.weights()
+            weights = composition.combiner.weights()
             if composition.task == "novelty":
-                said = composition.stack.each.ranks(scores[None, :, 0])[0] * weights[0]
+                said = composition.combiner.each.ranks(scores[None, :, 0])[0] * weights[0]
             elif composition.task == "classes":
                 place = state.output(self._known_rows(state, row)[0], label)
                 said = weights[0] * scores[:, place]
             else:
                 said = (weights.T * scores).sum(axis=1) if state.targets == 1 else weights.T * scores
-        return {name: value if np.ndim(value) else float(value) for name, value in zip(composition.members, said, strict=True)}
+        return {name: value if np.ndim(value) else float(value) for name, value in zip(_names(composition), said, strict=True)}
+
+    def _set_up(self, composition):
+        composition.n_jobs = self.n_jobs
 
     def _learn(self, before, state, X, y, weights=None, **others):
         state.composition.n_jobs = validation.check_count(self, "n_jobs")
         return super()._learn(before, state, X, y, weights, **others)
+
+
+def _names(composition):
+    return [member.name for member in composition.members]
 
 
 def named(members, owner):
@@ -178,11 +185,6 @@ def as_given(members, owner):
         raise ValueError(f"The 'members' parameter of {type(owner).__name__} must have one task. "
                          f"Got {' and '.join(sorted(tasks))}.")
     return dict(zip(names, models, strict=True))
-
-
-def fresh(model):
-    """A model with the same parameters that has learned nothing."""
-    return type(model)(**copy.deepcopy(model.get_params(deep=False)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,10 +245,9 @@ class _OfMembers(EnsembleLearner):
         if ensemble.encode is not False:
             raise ValueError("encode= is for ensembles that begin with nothing: these members know what numbers to expect.")
         plan = ensemble._plan()
-        composition = ensemble._begin(plan, known.n_features, 0 if known.labels is not None else known.targets)
-        for name, model in known.models.items():
-            composition.members[name].become(model, frozen)
-        composition.joined = 0 if known.labels is None else len(known.labels.order)
+        members = [fitted_member(name, model, frozen) for name, model in known.models.items()]
+        labels = [] if known.labels is None else known.labels.order
+        composition = ensemble._combined(plan, members, known.n_features, 0 if known.labels is not None else known.targets, len(labels))
         ensemble._state = CompositeState(plan, known.n_features, known.labels, known.targets, composition)
         ensemble._state.feature_names = known.feature_names
         return ensemble
@@ -259,11 +260,16 @@ class _OfMembers(EnsembleLearner):
             return NuNovelty(float(np.mean(nus)))
         return LOSSES[task]()
 
-    def _begin(self, plan, n_features, targets):
-        members = {name: Voice(fresh(model)) for name, model in plan.members.items()}
+    def _begin(self, plan, X, targets, learned=None):
+        return self._combined(plan, built({name: (model, None) for name, model in plan.members.items()}, {}, X, targets, learned),
+                              X.shape[1], targets)
+
+    def _combined(self, plan, members, n_features, targets, joined=0):
+        """The ensemble of some members, which know so many labels already."""
         if plan.nu:
-            return Ensemble(members, "novelty", targets, AveragedRanks(len(members), nu=plan.nu))
-        return Ensemble(members, "numbers" if targets else "classes", targets, self._combiner(plan, len(members), targets))
+            return Ensemble(members, AveragedRanks(len(members), nu=plan.nu), "novelty", 1, n_features)
+        return Ensemble(members, self._combiner(plan, len(members), targets), "numbers" if targets else "classes", targets, n_features,
+                        intervals=IntervalTracker(targets) if targets else None, joined=joined)
 
     def _settings(self):
         validation.check_count(self, "n_jobs")
@@ -313,7 +319,7 @@ class Stacking(_OfMembers):
     mean, which leak in the same way. Four settings, with this memory and longer ones (4 times; for classes also 20 times) and weak and strong
     priors, run side by side and are mixed by Bayes' rule. Novelty: logarithms of the ranks of the members' scores, averaged.
 
-    Members that fail, because they diverge or are refused a row, are put to sleep with a warning, and the ensemble goes on.
+    Members that fail, because they diverge, or a loss or kernel of yours refuses a row, are disabled with a warning, and the ensemble goes on.
     Results do not depend on how a stream is cut into calls.
 
     Parameters
@@ -454,19 +460,19 @@ class Hedge(_OfMembers):
     @learned
     def loss_(self, state: Any) -> Any:
         """The sum of its losses; of several targets, of all of them."""
-        return float(state.composition.stack.own.sum())
+        return float(state.composition.combiner.own.sum())
 
     @learned
     def member_losses_(self, state: Any) -> Any:
-        """The sums of the members' losses, {name: loss}; a member asleep loses what the ensemble does."""
-        return dict(zip(state.composition.members, state.composition.stack.losses.sum(axis=0).tolist(), strict=True))
+        """The sums of the members' losses, {name: loss}; a member that is disabled loses what the ensemble does."""
+        return dict(zip(_names(state.composition), state.composition.combiner.losses.sum(axis=0).tolist(), strict=True))
 
     @learned
     def squared_ranges_(self, state: Any) -> Any:
         """The sum of squared differences between the largest and the smallest loss at each row."""
-        return float(state.composition.stack.ranges.sum())
+        return float(state.composition.combiner.ranges.sum())
 
     @learned
     def rate_(self, state: Any) -> Any:
         """The rate in force."""
-        return state.composition.stack.rate
+        return state.composition.combiner.rate

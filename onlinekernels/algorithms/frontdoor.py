@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels._core.combiners import RecursiveLeastSquares, interval_ends
+from onlinekernels._core.combiners import (
+    Calibration,
+    IntervalTracker,
+    PriorCorrection,
+    RecursiveLeastSquares,
+    TargetFences,
+    interval_ends,
+)
+from onlinekernels._core.ensemble import Ensemble
+from onlinekernels._core.smoother import LocalRows
 from onlinekernels._core.transforms import NormalScores, Relevance, StandardScores
 from onlinekernels.algorithms.ensembles import (
     SHARE,
     SHORT,
     EnsembleLearner,
     class_stack,
-    fresh,
     named,
     number_settings,
 )
@@ -23,8 +31,7 @@ from onlinekernels.algorithms.frontmembers import EFFORTS, class_members, number
 from onlinekernels.model.composite import LARGEST
 from onlinekernels.model.compositestate import CompositePlan
 from onlinekernels.model.fitted import only_if
-from onlinekernels.model.frontdoor import Classifying, Predicting, tilted
-from onlinekernels.model.members import Voice, task_of
+from onlinekernels.model.members import built, task_of
 from onlinekernels.nouns.labelvalues import plain
 from onlinekernels.nouns.losses import MulticlassSquared, Squared
 
@@ -34,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OnlineKernelClassifier", "OnlineKernelRegressor"]
 
+NEIGHBOURS, ERRORS = 10, 500  # how near errors count for the local deviation, and how many are kept
 THRESHOLDS = (None, "balanced", "f1")
 
 
@@ -79,16 +87,16 @@ class FrontDoor(EnsembleLearner):
             raise ValueError(f"X is too large: the variance of a feature overflows. Expected values below {LARGEST:g}.")
         return rows
 
-    def _voices(self, plan, n_features, default):
-        """({name: Voice}, {name: view}) as they begin."""
+    def _built(self, plan, X, targets, default, learned):
+        """({name: Member}, {name: Transform}, and which member knows how relevant features are, or None)."""
         if plan.members is not None:
-            return {name: Voice(fresh(model)) for name, model in plan.members.items()}, {}
-        if plan.sparse:
-            return {name: Voice(model) for name, (model, _) in sparse_members(self._task).items()}, {}
-        voices = {name: Voice(model, view) for name, (model, view) in default(plan.effort, n_features).items()}
-        wanted = {voice.view for voice in voices.values()}
-        views = {"ranks": NormalScores, "relevance": Relevance}
-        return voices, {name: view(n_features) for name, view in views.items() if name in wanted}
+            models = {name: (model, None) for name, model in plan.members.items()}
+        else:
+            models = sparse_members(self._task) if plan.sparse else default(plan.effort, X.shape[1])
+        wanted, kinds = {through for _, through in models.values()}, {"ranks": NormalScores, "relevance": Relevance}
+        transforms = {name: kind(X.shape[1]) for name, kind in kinds.items() if name in wanted}
+        relevance = "self-tuned" if "relevance" in transforms else None
+        return built(models, transforms, X, targets, learned), transforms, relevance
 
     def _own_loss(self):
         return MulticlassSquared() if self._task == "classes" else Squared()
@@ -113,7 +121,7 @@ class FrontDoor(EnsembleLearner):
         with self._turn:
             state = self._attribute()
             composition = state.composition
-            weights, errors = composition.stack.weights().mean(axis=0), self._errors(state)
+            weights, errors = composition.combiner.weights().mean(axis=0), self._errors(state)
             word = "mistakes" if composition.task == "classes" else "mean squared error"
             lines = [f"{type(self).__name__}, effort {self.effort!r}: {composition.t} examples, {state.n_features} features, "
                      f"{word} {errors[1]:.4g}"]
@@ -123,9 +131,9 @@ class FrontDoor(EnsembleLearner):
                 lines.append("rows are sparse: lines alone")
             lines.append(f"{'member':<22}{'weight':>9}{'error':>11}")
             for i in np.argsort(-np.abs(weights)):
-                name = list(composition.members)[i]
-                asleep = "  asleep: " + composition.members[name].asleep if composition.members[name].asleep else ""
-                lines.append(f"{name:<22}{weights[i]:>9.2f}{errors[0][name]:>11.4g}{asleep}")
+                member = composition.members[i]
+                status = f"  disabled: {member.status}" if member.disabled else ""
+                lines.append(f"{member.name:<22}{weights[i]:>9.2f}{errors[0][member.name]:>11.4g}{status}")
         changes = self.changes_
         lines.append("changes: " + (", ".join(f"at {t} ({what})" for t, what in changes[-8:]) or "none was noticed"))
         relevance = self.relevance_
@@ -235,16 +243,16 @@ class OnlineKernelClassifier(FrontDoor):
             raise validation.bad_parameter(self, "threshold", 'None, "balanced" or "f1"', self.threshold)
         return {**super()._settings(), "threshold": self.threshold}
 
-    def _begin(self, plan, n_features, targets):
-        voices, views = self._voices(plan, n_features, class_members)
-        return Classifying(voices, class_stack(len(voices), SHORT), views, plan.threshold)
+    def _begin(self, plan, X, targets, learned=None):
+        members, transforms, relevance = self._built(plan, X, targets, class_members, learned)
+        correction = None if plan.threshold is None else PriorCorrection(plan.threshold)
+        return Ensemble(members, class_stack(len(members), SHORT), "classes", 0, 0 if plan.sparse else X.shape[1], transforms=transforms,
+                        calibration=Calibration(), correction=correction, relevance=relevance)
 
-    def _likely_then(self, state, scores, y, joined):
+    def _likely_then(self, state, scores, y, joined, trace):
         if state.plan.threshold is not None:  # scores as they are without one
-            tilts = np.concatenate([np.pad(part, ((0, 0), (0, scores.shape[1] - part.shape[1])), constant_values=1.0)
-                                    for part in state.composition.tilts])
-            scores = 2.0 * tilted(0.5 * (1.0 + scores), 1.0 / tilts) - 1.0
-        return super()._likely_then(state, scores, y, joined)
+            scores = 2.0 * _corrected(0.5 * (1.0 + scores), 1.0 / trace["factors"]) - 1.0
+        return super()._likely_then(state, scores, y, joined, trace)
 
     def predict_proba(self, X: Examples) -> Array:
         """Probabilities of the classes, shape (n, n_classes), held to how often such ones were right on the stream."""
@@ -253,7 +261,7 @@ class OnlineKernelClassifier(FrontDoor):
         with self._turn.shared:
             state = self._fitted()
             scores = self._scores(state, X)
-            likely = tilted(0.5 * (1.0 + scores), 1.0 / state.composition.correction.factors(scores.shape[1]))
+            likely = _corrected(0.5 * (1.0 + scores), 1.0 / state.composition.correction.factors(scores.shape[1]))
             return state.shown(state.loss.probabilities(2.0 * likely - 1.0).T).T
 
 
@@ -341,14 +349,18 @@ class OnlineKernelRegressor(FrontDoor):
                              f"Got {self.epochs!r} instead.")
         return {**super()._settings(), "lags": lags}
 
-    def _begin(self, plan, n_features, targets):
+    def _begin(self, plan, X, targets, learned=None):
         lags = plan.lags or 0
-        n_features += lags * targets
-        voices, views = self._voices(plan, n_features, number_members)
+        if lags:
+            X = np.zeros((min(1, len(X)), X.shape[1] + lags * targets))
+        members, transforms, _ = self._built(plan, X, targets, number_members, learned)
+        d, nearby = X.shape[1], None
         if not plan.sparse:
-            views["near"] = StandardScores(n_features)
-        stack = RecursiveLeastSquares(len(voices), targets, number_settings(SHORT), SHARE)
-        return Predicting(voices, targets, stack, views, n_features, lags)
+            transforms["near"] = StandardScores(d)
+            nearby = LocalRows("numbers", d, targets, 0.5, False, ERRORS, neighbour=NEIGHBOURS)
+        combiner = RecursiveLeastSquares(len(members), targets, number_settings(SHORT), SHARE)
+        return Ensemble(members, combiner, "numbers", targets, 0 if plan.sparse else d, transforms=transforms, nearby=nearby, lags=lags,
+                        intervals=IntervalTracker(targets, positive=True), fences=TargetFences(targets))
 
     # ---- Time series --------------------------------------------------------------------------
 
@@ -378,7 +390,7 @@ class OnlineKernelRegressor(FrontDoor):
 
     def _member_row(self, state, x):
         row = _nothing(1) if x is None and self.lags is not None else super()._member_row(state, x)
-        return state.composition.ahead(row)
+        return state.composition.ahead(row) if state.plan.lags else row
 
     def _known(self, state, X):
         if X is None and state.plan.lags is not None:
@@ -410,9 +422,8 @@ class OnlineKernelRegressor(FrontDoor):
 
     predict_interval.__doc__ = EnsembleLearner.predict_interval.__doc__
 
-    def _ends(self, state, scores, half, then=False):
-        composition = state.composition
-        return interval_ends(scores, half, np.concatenate(composition.leasts) if then else composition.intervals.least)
+    def _ends(self, state, scores, half, trace=None):
+        return interval_ends(scores, half, state.composition.intervals.least if trace is None else trace["leasts"])
 
     def _check_next(self, X, with_deviations):
         if with_deviations and self.lags is not None and X is not None and len(X) > 1:
@@ -439,6 +450,12 @@ class OnlineKernelRegressor(FrontDoor):
     def _names_of_lags(self):
         lags, targets = self._state.plan.lags or 0, self._state.targets
         return [f"y-{lag}" if targets == 1 else f"y{target}-{lag}" for lag in range(lags, 0, -1) for target in range(targets)]
+
+
+def _corrected(likely, factors):
+    """Probabilities times a factor for each class, brought to the sum 1."""
+    product = likely * factors
+    return product / np.maximum(product.sum(axis=1, keepdims=True), 1e-300)
 
 
 def _nothing(n):

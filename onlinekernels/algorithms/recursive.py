@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels._core import recursive as core
+from onlinekernels._core import posterior as core
 from onlinekernels.model import defaults
 from onlinekernels.model.fitted import learned, only_if
 from onlinekernels.model.labels import label_column
@@ -296,9 +296,9 @@ class KRLS(OnlineLearner):
                     raise ValueError(f"{as_list(labels)[known.index(False)]!r} is not a label of this model.")
                 return np.log(likely[np.arange(len(scores)), np.array(places, dtype=np.intp)])
             y = check_targets(y, len(scores), state.targets).reshape(len(scores), -1)
-            scaler, slope = state.current_target_scaler(), 0.0
+            scaler, slope = state.target_scaler, 0.0
             if scaler is not None:
-                (mean, units), slope, y = scaler.values(scores, *scaler.known()), scaler.log_slope(y), scaler.taken(y)
+                (mean, units), slope, y = scaler.values(scores, *scaler.known()), scaler.log_slope(y), scaler.taken_of(y)
             else:
                 mean, units = scores, 1.0
             variance = (deviations**2 + rule.noise)[:, None] * units**2
@@ -322,13 +322,13 @@ class KRLS(OnlineLearner):
             scores = self._decision(state, examples, trusted=True)
             left, right = state.function.uncertainty(examples, True)
             covariance = state.kernel(as_csr(examples) if state.sparse else examples) + left @ right.T
-            scaler = state.current_target_scaler()
+            scaler = state.target_scaler
             mean, units = (state.shown(scores.T).T, 1.0) if scaler is None else scaler.values(scores, *scaler.known())
         values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         draws = root @ rng.standard_normal((mean.shape[1], len(mean), n_samples))
         draws = np.moveaxis(draws, 0, 1) * np.reshape(units, (*np.shape(units), 1)) + mean[:, :, None]
-        draws = draws if scaler is None else scaler.targets(draws)
+        draws = draws if scaler is None else scaler.targets_of(draws)
         return draws[:, 0] if mean.shape[1] == 1 else draws
 
     @learned
@@ -361,5 +361,5 @@ class KRLS(OnlineLearner):
 
 def _units(state, scores):
     """What deviations of scores are multiplied by, shape (n, targets); 1 where targets are not scaled."""
-    scaler = state.current_target_scaler()
-    return 1.0 if scaler is None else scaler.in_units(scores)[1]
+    scaler = state.target_scaler
+    return 1.0 if scaler is None else scaler.brought_back(scores, *scaler.known())[1]

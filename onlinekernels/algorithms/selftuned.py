@@ -1,24 +1,301 @@
 """The kernel that learns itself."""
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels import validation
-from onlinekernels.algorithms.tuned import KINDS, SelfTuning, together
+from onlinekernels._core.selftuned import Metric, SelfTuning, tuned_member
+from onlinekernels.algorithms.evidence import Evidence, Features, Settings, learned_metric, spread_out, standard_targets
+from onlinekernels.algorithms.recursive import KRLS
 from onlinekernels.model.composite import OnlineComposite
 from onlinekernels.model.compositestate import CompositePlan
+from onlinekernels.model.defaults import Data
 from onlinekernels.model.fitted import learned
-from onlinekernels.model.trouble import warn_of_members
+from onlinekernels.model.labels import ManyLabels
+from onlinekernels.model.state import State
+from onlinekernels.model.trouble import shared_trouble, warn_of_members
+from onlinekernels.nouns.kernels import Constant, Gaussian, Laplacian, Linear
 from onlinekernels.nouns.losses import MulticlassSquared, Squared, as_loss
-from onlinekernels.selftuning import drawing
+from onlinekernels.nouns.scaling import RunningScaler
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ClassWeight, RunningEncoder, Self
 
 __all__ = ["SelfTuned"]
+
+KINDS = {"own": ("own",), "gradient": ("gradient",), "auto": ("own", "gradient")}
+PLAIN = "plain"  # the member whose kernel is not learned
+FEWEST = 24  # points of it
+
+# Evidence does not know the budget: few points must not trust rows too much.
+LEAST_NOISE = {"numbers": 0.1, "classes": 0.03}
+MIXTURE = ((0.2, 0.5), (0.5, 1.0), (0.5, 2.5))  # shares and widths of the kernel: the metric is never exactly right
+WORTH = 10.0  # nats of evidence by which another kernel must be better, once replaying it forgets what is kept no more
+
+
+# ---- Members ----------------------------------------------------------------------------------------------------------
+
+
+def mixture(amplitude=1.0, distance=1.0):
+    """The kernel of a self-tuned posterior, for points that are about so far apart."""
+    parts = [(amplitude * share) * Gaussian(width * distance) for share, width in MIXTURE]
+    return parts[0] + parts[1] + parts[2] + Constant(1.0)
+
+
+class Posterior:
+    """A `KRLS` as a member of an ensemble.
+
+    Parameters
+    ----------
+    krls : KRLS
+        Its parameters.
+    n_features, targets : int
+        targets is 0 for labels.
+    """
+
+    def __init__(self, krls, n_features, targets):
+        self.n_features, self.targets = n_features, targets
+        plan = krls._plan().settled(Data(n_features, None, False, 1.0))
+        labels = None if targets else ManyLabels([], False)
+        self.state = State(plan, n_features, np.dtype(float), None, labels, False, max(1, targets))
+
+    def member(self, name, labels=(), disabled=None):
+        """The member; `labels` are codes of those that it knows."""
+        return tuned_member(name, self.state.engine, self, labels, disabled)
+
+    @property
+    def n_terms(self):
+        """Number of its points."""
+        return self.state.representation.n_terms(self.state)
+
+    def to_dict(self):
+        """What is learned, as plain values, nouns and arrays."""
+        return {"model": self.state.to_dict()}
+
+    def restore(self, saved):
+        """Go on from what `to_dict` gave; ValueError if it makes no sense."""
+        state, own = State.from_dict(saved["model"]), self.state
+        if (state.n_features, state.targets, state.loss.task) != (own.n_features, own.targets, own.loss.task):
+            raise ValueError("a member is for other rows or targets")
+        self.state = state
+
+    def check_learned(self):
+        """ValueError unless what is learned can be read again."""
+        self.state.check_learned()
+
+    def _check(self):
+        self.state.engine._check()
+
+
+class Tuned(Posterior):
+    """A posterior in a metric that was learned: `KRLS` behind fixed features, a linear map, and units of the targets.
+
+    Before the first refresh there is none of these: features and targets are scaled as they come.
+
+    Parameters
+    ----------
+    budget, n_features, targets : int
+    metric : tuple or None
+        (features, axes, settings along them, centre and unit of the targets); None before the first refresh.
+    """
+
+    def __init__(self, budget, n_features, targets, metric=None):
+        self.metric, self.transform = metric, None
+        self.unit, self.map = np.ones(targets), np.eye(n_features) / math.sqrt(n_features)  # distances are |u map - v map|
+        self.axes, self.settings = None, np.zeros(n_features + 4)
+        loss = "squared" if targets else "multiclass_squared"
+        if metric is None:
+            krls = KRLS(loss, mixture(distance=math.sqrt(n_features)), budget=budget, scale=True, scale_target=targets > 0)
+        else:
+            self.features, self.axes, self.settings, self.centre, self.unit = metric
+            scales, amplitude, noise, forgetting = Settings(n_features).values(self.settings)
+            self.map = self.axes * scales
+            self.transform = Metric(self.features, self.map)
+            least = LEAST_NOISE["numbers" if targets else "classes"]
+            krls = KRLS(loss, mixture(amplitude), noise=max(noise, least), memory=math.exp(-forgetting), budget=budget)
+        super().__init__(krls, n_features, targets)
+
+    def member(self, name, labels=(), disabled=None):
+        fixed = None if self.metric is None or not self.targets else (self.centre, self.unit)
+        return tuned_member(name, self.state.engine, self, labels, disabled, self.transform, fixed)
+
+    def values(self):
+        """(scales along the axes, amplitude, noise, forgetting) that were learned; before that what they begin with."""
+        return Settings(self.n_features).values(self.settings)
+
+    def evidence(self, X, y, times, weights, coded):
+        """Minus the log evidence of rows under the current kernel, in units of y; infinite before there is one."""
+        if self.metric is None:
+            return math.inf
+        Y = (y - self.centre) / self.unit if self.targets else coded
+        evidence = Evidence(self.features(X) @ self.axes, Y, times, weights)
+        return evidence.with_prior(self.settings)[0] + len(X) * float(np.log(self.unit).sum())
+
+    def summary(self, share):
+        """(roots of the metric's diagonal, noise, memory, share), if it counts for so much among those that learn a kernel."""
+        _, _, noise, forgetting = self.values()
+        return np.sqrt((self.map**2).sum(axis=1)), noise, math.exp(-forgetting), share
+
+    def to_dict(self):
+        found = super().to_dict()
+        if self.metric is not None:
+            found["metric"] = {"axes": self.axes, "settings": self.settings, "centre": self.centre, "unit": self.unit}
+            found["features"] = self.features.state()
+            found["model"]["target_scaler"] = None  # it stands still
+        return found
+
+    @staticmethod
+    def metric_of(saved, n_features, targets):
+        """The metric that `to_dict` described, or None; ValueError if it makes no sense."""
+        if "metric" not in saved:
+            return None
+        d, values = n_features, []
+        for name, shape in {"axes": (d, d), "settings": (d + 4,), "centre": (targets,), "unit": (targets,)}.items():
+            values.append(np.array(saved["metric"][name], dtype=float))
+            if values[-1].shape != shape or not np.isfinite(values[-1]).all():
+                raise ValueError(f"the {name} of a metric are not numbers of shape {shape}")
+        if not (values[-1] > 0.0).all():
+            raise ValueError("the units of the targets are not positive")
+        if not are_axes(values[0]):
+            raise ValueError("the axes of a metric are not orthonormal")
+        return Features.restored(saved["features"], d), *values
+
+    def _check(self):
+        super()._check()
+        assert self.axes is None or are_axes(self.axes)
+
+
+def are_axes(axes):
+    """Whether columns are orthonormal."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.allclose(axes.T @ axes, np.eye(len(axes)), atol=1e-8)
+
+
+class Maker:
+    """How the members of a `SelfTuned` are made, saved and restored.
+
+    Parameters
+    ----------
+    kinds : tuple of str
+    budget, n_features, targets : int
+        targets is 0 for labels.
+    """
+
+    def __init__(self, kinds, budget, n_features, targets):
+        self.kinds, self.budget, self.n_features, self.targets = kinds, budget, n_features, targets
+
+    def first_members(self):
+        """Members that have learned nothing, the plain one last."""
+        return [*(self._tuned(None).member(kind) for kind in self.kinds), self._plain().member(PLAIN)]
+
+    def _tuned(self, metric):
+        return Tuned(self.budget, self.n_features, self.targets, metric)
+
+    def _plain(self):
+        """Its kernel is not learned: city-block distances and a line, behind a scaler that forgets as it does."""
+        each, few = 1.0 / self.n_features, max(FEWEST, self.budget // 4)
+        loss, noise = ("squared", 0.1) if self.targets else ("multiclass_squared", 0.3)
+        krls = KRLS(loss, Laplacian(each) + each * Linear() + 1.0, noise=noise, memory=0.99, budget=few, tolerance=2e-2,
+                    scale=RunningScaler(0.99), scale_target=self.targets > 0)
+        return Posterior(krls, self.n_features, self.targets)
+
+    def renewed(self, olds, rows, sampled, is_full, alarm):
+        """Members for rows (X, y, weights), step by step: None after each step, and (kind, member) when there is one.
+
+        The member is None if its kernel is no better than that of the old one, and that remembers more than these rows
+        (`is_full`). After an alarm nothing is gone on from. Disabled members are made anew, the plain one too.
+        """
+        X, y, weights = rows
+        features = Features(X)
+        Y, centre, unit = standard_targets(y, self.targets)
+        there = spread_out(weights, sampled)
+        sample = features(X[there]), Y[there], there.astype(float), weights[there]
+        yield None
+        if olds[PLAIN].disabled:
+            yield PLAIN, self._plain().member(PLAIN)
+        for kind in self.kinds:
+            member, old = olds[kind], olds[kind].model
+            start = (None, None) if alarm or old.metric is None else (old.axes, old.settings)
+            axes, settings, value = yield from learned_metric(sample, kind == "gradient", *start)
+            value += len(there) * float(np.log(unit).sum())
+            stays = is_full and not member.disabled
+            if stays and old.evidence(X[there], y[there], *sample[2:], sample[1]) < value + WORTH:
+                yield kind, None
+            else:
+                yield kind, self._tuned((features, axes, settings, centre, unit)).member(kind)
+
+    def work_of_row(self):
+        """Multiplications that a row takes which a member replays, about."""
+        return 8.0 * (self.budget + 64) ** 2
+
+    def units(self, members):
+        """In what losses of several targets are measured, so that they can be added."""
+        return members[0].model.unit if self.targets > 1 else np.ones(max(1, self.targets))
+
+    # ---- State ----
+
+    def state_of(self, member):
+        """What a member has learned, by name."""
+        if not self.targets:
+            member.model.state.take_labels(ManyLabels(member.label_codes, False))
+        return {**member.model.to_dict(), "status": member.status}
+
+    def restored(self, name, saved, joined):
+        """The member that `state_of` described, where so many labels have joined; ValueError if it makes no sense."""
+        model = self._plain() if name == PLAIN else self._tuned(Tuned.metric_of(saved, self.n_features, self.targets))
+        model.restore(saved)
+        codes = () if self.targets else model.state.labels.order
+        if not all(type(code) is int and 0 <= code < joined for code in codes):
+            raise ValueError("the labels of a member are none")
+        if not (saved["status"] is None or isinstance(saved["status"], str)):
+            raise ValueError("it does not say why a member is disabled")
+        return model.member(name, codes, saved["status"])
+
+    def state_of_history(self, refreshes):
+        """What was learned when, as arrays."""
+        seen = [[np.concatenate([root, others]) for root, *others in kinds] for _, _, kinds in refreshes]
+        return {
+            "times": np.array([t for t, _, _ in refreshes], dtype=np.int64),
+            "alarms": np.array([alarm for _, alarm, _ in refreshes], dtype=bool),
+            "seen": np.array(seen).reshape(len(refreshes), len(self.kinds), self.n_features + 3),
+        }
+
+    def history_of(self, state):
+        """The same as it was; ValueError if it makes no sense."""
+        times, alarms, seen = (np.asarray(state[name]) for name in ("times", "alarms", "seen"))
+        if not len(times) == len(alarms) == len(seen) or seen.shape[1:] != (len(self.kinds), self.n_features + 3):
+            raise ValueError("the history does not fit the features")
+        if (np.diff(times, prepend=1) < 0).any():
+            raise ValueError("the history has times that are not in order")
+        if not np.isfinite(seen).all() or (seen < 0.0).any() or (seen[..., -3:-1] == 0.0).any():
+            raise ValueError("the history has numbers that make no sense")
+        return [
+            (int(t), bool(alarm), tuple((row[:-3].copy(), *map(float, row[-3:])) for row in kinds))
+            for t, alarm, kinds in zip(times, alarms, seen, strict=True)
+        ]
+
+
+def together(seen):
+    """The same of several as of one: squares of the roots, and logarithms of the others, on average."""
+    shares = np.array([share for *_, share in seen])
+    roots = np.array([root for root, *_ in seen])
+    noise, forgetting = np.array([[n, -math.log(m)] for _, n, m, _ in seen]).T
+    noise, forgetting = (math.exp(shares @ np.log(np.maximum(part, 1e-300))) for part in (noise, forgetting))
+    return np.sqrt(shares @ roots**2), noise, math.exp(-forgetting)
+
+
+def learned_now(tuning):
+    """(metric, noise, memory) of the learned members of a `SelfTuning` together."""
+    models, shares = [member.model for member in tuning.members[: len(tuning.kinds)]], tuning.learned_shares()
+    metric = sum(share * model.map @ model.map.T for share, model in zip(shares, models, strict=True))
+    return metric, *together([model.summary(share) for model, share in zip(models, shares, strict=True)])[1:]
+
+
+# ---- The estimator ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +335,6 @@ class SelfTuned(OnlineComposite):
         How many examples are kept to learn the kernel from; at least 100.
     frozen : bool
         Keep the kernel as it is: no examples are looked at again until this is False. It may be set at any time.
-    background : bool
-        Let a thread prepare a refreshed kernel while the old one answers and learns, so that no call waits for it but for the last
-        part. It takes over at the same example as without a thread, so answers are the same. It may be set at any time.
     {class_weight}
     {encode}
     {epochs}
@@ -89,14 +363,13 @@ class SelfTuned(OnlineComposite):
     _plan_class = SelfTunedPlan
 
     def __init__(self, loss: Any = None, *, axes: str = "auto", budget: int = 150, window: int = 2000,
-                 frozen: bool = False, background: bool = False, class_weight: ClassWeight | None = None,
+                 frozen: bool = False, class_weight: ClassWeight | None = None,
                  encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
         self.loss = loss
         self.axes = axes
         self.budget = budget
         self.window = window
         self.frozen = frozen
-        self.background = background
         self.class_weight = class_weight
         self.encode = encode
         self.epochs = epochs
@@ -111,20 +384,24 @@ class SelfTuned(OnlineComposite):
         if not isinstance(self.axes, str) or self.axes not in KINDS:
             raise validation.bad_parameter(self, "axes", '"auto", "own" or "gradient"', self.axes)
         validation.check_flag(self, "frozen")
-        validation.check_flag(self, "background")
         return {
             "axes": self.axes,
             "budget": validation.check_count(self, "budget"),
             "window": validation.check_integer(self, "window", 100),
         }
 
-    def _begin(self, plan, n_features, targets):
-        return SelfTuning(KINDS[plan.axes], plan.budget, plan.window, n_features, targets)
+    def _begin(self, plan, X, targets, learned=None):
+        kinds, n_features = KINDS[plan.axes], X.shape[1]
+        return SelfTuning(Maker(kinds, plan.budget, n_features, targets), kinds, plan.window, n_features, targets)
+
+    def _set_up(self, composition):
+        composition.frozen = bool(self.frozen)
 
     def _learn(self, before, state, X, y, weights=None, **others):
-        state.composition.frozen, state.composition.background = bool(self.frozen), bool(self.background)
+        state.composition.frozen = bool(self.frozen)
         answers = super()._learn(before, state, X, y, weights, **others)
-        warn_of_members(state, state.composition.noticed)
+        if not state.warned:
+            warn_of_members(state, shared_trouble([member.model.state for member in state.composition.members]))
         return answers
 
     def refresh(self) -> Self:
@@ -139,30 +416,34 @@ class SelfTuned(OnlineComposite):
     # ---- What was learned ---------------------------------------------------------------------
 
     @learned
+    def n_terms_(self, state: Any) -> int:
+        """Number of points of all members."""
+        return sum(member.model.n_terms for member in state.composition.members)
+
+    @learned
     def relevance_(self, state: Any) -> Any:
         """How much each feature counts for distances, {name: share}: they sum to 1. With several learned members, these count as in `weights_`."""
-        roots = np.sqrt(np.diag(state.composition.learned_now()[0]))
-        return dict(zip(state.names(), (roots / roots.sum()).tolist(), strict=True))
+        return dict(zip(state.names(), state.composition.relevance().tolist(), strict=True))
 
     @learned
     def metric_(self, state: Any) -> Any:
         """M such that the squared distance of rows is (u - v)^T M (u - v), u and v their features on one footing."""
-        return state.composition.learned_now()[0]
+        return learned_now(state.composition)[0]
 
     @learned
     def noise_(self, state: Any) -> Any:
         """The variance of y about f that was learned, where the variance of y is 1."""
-        return state.composition.learned_now()[1]
+        return learned_now(state.composition)[1]
 
     @learned
     def memory_(self, state: Any) -> Any:
         """What is left of f's variance after one example, as it was learned."""
-        return state.composition.learned_now()[2]
+        return learned_now(state.composition)[2]
 
     @learned
     def history_(self, state: Any) -> Any:
         """What was learned when: {"t", "alarm", "relevance", "noise", "memory"}, arrays with an entry for each refresh."""
-        history = state.composition.history
+        history = state.composition.refreshes
         found = [together(kinds) for _, _, kinds in history]
         roots = np.array([root for root, _, _ in found]).reshape(len(history), state.n_features)
         return {
@@ -182,4 +463,37 @@ class SelfTuned(OnlineComposite):
             Where to draw; a new figure without them.
         most : int
         """
-        return drawing.over_time(list(self.relevance_), self.history_, self.t_, axes, most)
+        return over_time(list(self.relevance_), self.history_, self.t_, axes, most)
+
+
+# ---- Pictures ---------------------------------------------------------------------------------------------------------
+
+
+def over_time(names, history, t, axes, most):
+    """Steps from one refresh to the next; dashed lines are alarms. Returns the figure."""
+    axes, shares = _axes(axes), history["relevance"]
+    for j in np.sort(np.argsort(-shares.max(axis=0), kind="stable")[:most]) if len(shares) else []:
+        axes.step(np.append(history["t"], t), np.append(shares[:, j], shares[-1:, j]), where="post", label=names[j])
+    for alarm in history["t"][history["alarm"]]:
+        axes.axvline(alarm, color="0.5", linewidth=1.0, linestyle="--")
+    axes.set_xlabel("example")
+    axes.set_ylabel("relevance")
+    axes.set_ylim(bottom=0.0)
+    if len(shares):
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    return axes.figure
+
+
+def _axes(axes):
+    """Axes to draw in: those given, or of a figure that needs no screen."""
+    if axes is not None:
+        return axes
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        message = "Plots need matplotlib, which is not installed: pip install matplotlib"
+        raise ImportError(message) from error
+    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure.add_subplot()

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels import validation
+from onlinekernels.model.members import task_of
 from onlinekernels.model.composite import OnlineComposite
 from onlinekernels.model.compositestate import CompositePlan
 from onlinekernels.model.contributions import checked_top, largest
 from onlinekernels.model.fitted import learned
-from onlinekernels.model.smoothing import Smoothing
+from onlinekernels._core.smoother import Smoothing
 from onlinekernels.nouns.budgets import Recent, Reservoir
 from onlinekernels.nouns.kernels import Gaussian, Laplacian, as_kernel
 from onlinekernels.nouns.losses import MulticlassSquared, NuNovelty, Squared, as_loss
@@ -132,14 +133,14 @@ class Smoother(OnlineComposite):
             raise validation.bad_parameter(self, "budget", "an integer of at least 1, a Recent or a Reservoir", budget)
         return Recent(validation.check_count(self, "budget"))
 
-    def _begin(self, plan, n_features, targets):
+    def _begin(self, plan, X, targets, learned=None):
         kernel, budget = plan.kernel, plan.budget
         city_block = isinstance(kernel, Laplacian)
         rate = float(kernel.rate) if city_block else 0.5 / float(kernel.width) ** 2
         sample = {"uniform": True, "memory": budget.memory or 0, "seed": int(budget.seed)} if isinstance(budget, Reservoir) else {}
-        rows = {"n_features": n_features, "targets": max(1, targets), "rate": rate, "city_block": city_block,
+        rows = {"n_features": X.shape[1], "targets": max(1, targets), "rate": rate, "city_block": city_block,
                 "size": int(budget.size), "neighbour": plan.neighbour, **sample}
-        return Smoothing(plan.loss.task, rows, plan.memory, plan.nu)
+        return Smoothing(task_of(self), rows, plan.memory, plan.nu)
 
     @learned
     def n_terms_(self, state: Any) -> int:

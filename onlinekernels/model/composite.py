@@ -18,6 +18,7 @@ from onlinekernels._core.combiners import interval_factors
 from onlinekernels.model.labels import ManyLabels, label_column
 from onlinekernels.model.learner import OnlineLearner
 from onlinekernels.model.learning import checked_coverage
+from onlinekernels.model.members import shown
 from onlinekernels.nouns.labelvalues import plain
 from onlinekernels.nouns.losses import as_loss
 
@@ -37,8 +38,8 @@ class OnlineComposite(OnlineLearner):
     """Base of learners that are made of others; numbers, one or several, classes, or novelty.
 
     A subclass has a `CompositePlan` of its own, `_settings`, which checks its parameters and gives the fields of the plan, and
-    `_begin`, which makes a `Composition`, or what learns, answers and is saved as one does. For novelty what it gives instead of
-    deviations are thresholds, and it has `threshold()`.
+    `_begin`, which makes a backend of the core. For novelty what that gives instead of deviations are thresholds, and it has
+    `threshold()`.
     """
 
     kernel: Any = None
@@ -48,9 +49,15 @@ class OnlineComposite(OnlineLearner):
         """Fields of the plan, {name: value}, but the loss; ValueError for a parameter that makes no sense."""
         raise NotImplementedError
 
-    def _begin(self, plan, n_features, targets):
-        """A new `Composition`; targets is 0 for labels."""
+    def _begin(self, plan, X, targets, learned=None):
+        """A new backend for rows like X, at least one unless something was `learned`; targets is 0 for labels."""
         raise NotImplementedError
+
+    def _first_state(self, X, targets):
+        """The state before the first row, as a member of an ensemble that knows labels by their codes."""
+        labels = None if self._current_loss().task != "multiclass" else ManyLabels([], False)
+        plan = self._plan()
+        return CompositeState(plan, X.shape[1], labels, max(1, targets), self._begin(plan, X, 0 if labels is not None else targets))
 
     def _plan(self):
         """The plan, as every learner has it by this name: copies, so that later changes do not reach it."""
@@ -80,8 +87,7 @@ class OnlineComposite(OnlineLearner):
                 n_targets = validation.count_targets(y)
             elif plan.loss.task != "novelty":
                 labels = ManyLabels.first_seen(label_column(y, len(X)), classes)
-            composition = self._begin(plan, X.shape[1], n_targets if labels is None else 0)
-            state = CompositeState(plan, X.shape[1], labels, n_targets, composition)
+            state = CompositeState(plan, X.shape[1], labels, n_targets, self._begin(plan, X, 0 if labels is not None else n_targets))
             state.feature_names = names
         else:
             if state.stale:
@@ -112,14 +118,14 @@ class OnlineComposite(OnlineLearner):
         """One example as members take it, shape (1, n_features)."""
         return self._points(self._to_predict([x]), state.n_features)
 
-    def _learn(self, before, state, X, y, weights=None, *, earlier=0):
-        """Put a state in force and learn; an error says how many rows were. Returns what `Composition.learn` does."""
+    def _learn(self, before, state, X, y, weights=None, *, earlier=0, trace=None):
+        """Make a state current and learn; an error says how many rows were learned. Returns what `Backend.learn` does."""
         composition = state.composition
         begin = composition.t
         y = y if state.labels is not None else y.reshape(len(X), -1)
         try:
             self._state = state
-            answers = composition.learn(X, y, weights, state.targets if state.labels is None else len(state.labels.order))
+            answers = composition.learn(X, y, weights, 0 if state.labels is None else len(state.labels.order), trace)
             self._took_in(len(X))
             return answers
         except BaseException as error:
@@ -160,7 +166,8 @@ class OnlineComposite(OnlineLearner):
             before = self._state
             state, X, y, weights = self._checked(before, X, y, classes, sample_weight, initial)
             joined = state.joined()
-            scores, deviations, innovations = self._learn(before, state, X, y, weights)
+            trace, earlier = {}, state.composition.innovations
+            scores, deviations, innovations = self._learn(before, state, X, y, weights, trace=trace)
             found = {"margins": np.zeros(len(X)), "steps": np.ones(len(X)), "std": state.numbers(deviations)}
             if state.loss.task == "novelty":
                 found["margins"] = deviations[:, 0]
@@ -168,29 +175,60 @@ class OnlineComposite(OnlineLearner):
                 found["std"] = deviations[:, 0]
                 there = np.arange(scores.shape[1]) < state.labels.joined_before(y, joined)[:, None]
                 if "proba" in wanted:
-                    found["proba"] = self._likely_then(state, scores, y, joined)
+                    found["proba"] = self._likely_then(state, scores, y, joined, trace)
                 scores = np.where(there, scores, 0.0)
             if coverage is not None:
-                half = interval_factors(innovations, len(innovations) - len(X), coverage)[:-1] * deviations
-                found["interval"] = np.stack([state.numbers(end) for end in self._ends(state, scores, half, then=True)])
+                half = interval_factors(np.concatenate([earlier, innovations]), len(earlier), coverage)[:-1] * deviations
+                found["interval"] = np.stack([state.numbers(end) for end in self._ends(state, scores, half, trace)])
             if "labels" in wanted:
                 found["labels"] = state.answers_of_their_time(scores, y, joined, found["margins"])
             scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
         others = [found[name] for name in ("steps", "margins", "std", "interval", "proba", "labels") if name in wanted]
         return (scores, *others) if others else scores
 
-    def _likely_then(self, state, scores, y, joined):
+    def _likely_then(self, state, scores, y, joined, trace):
         """Probabilities of the rows that were just learned, from the scores before each of them."""
         return state.probabilities_of_their_time(scores, y, joined)
 
     def learn_one(self, x: Any, y: Any = None) -> Self:
         """Learn one example, 1-d; return self."""
-        if isinstance(x, np.ndarray) and x.ndim != 1:
-            raise ValueError(f"x must be 1-d for learn_one. Got shape {x.shape} instead.")
-        several = self._current_loss().task == "regression" and np.size(y) > 1
-        if isinstance(y, (list, np.ndarray)) and np.ndim(y) > 0 and not several:
-            raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
-        return self.partial_fit([x], None if y is None else [y])
+        with self._turn.alone:
+            if self._learn_row(x, y):
+                return self
+            if isinstance(x, np.ndarray) and x.ndim != 1:
+                raise ValueError(f"x must be 1-d for learn_one. Got shape {x.shape} instead.")
+            several = self._current_loss().task == "regression" and np.size(y) > 1
+            if isinstance(y, (list, np.ndarray)) and np.ndim(y) > 0 and not several:
+                raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
+            self._partial_fit([x], None if y is None else [y])
+        return self
+
+    def _learn_row(self, x, y):
+        """Learn a row and its label or target as they are, unless they need a longer look: whether it did."""
+        state = self._state
+        if state is None or state.stale or self.class_weight is not None:
+            return False
+        row, target = self._numbers_of_one(state, x), state.target_of(y)
+        if row is None or target is None or state.targets > 1:
+            return False
+        composition, encoder = state.composition, self._encoder
+        encoder = None if encoder is None else encoder.after_one(row)
+        self._set_up(composition)
+        before = composition.t
+        try:
+            composition.learn_one(row, target, 0 if state.labels is None else len(state.labels.order))
+        except BaseException as error:
+            rows = composition.t - before
+            if rows and encoder is not None:
+                self.__dict__["_encoder"] = encoder
+            validation.tell(error, rows)
+            raise
+        if encoder is not None:
+            self.__dict__["_encoder"] = encoder
+        return True
+
+    def _set_up(self, composition):
+        """Let the backend know parameters that may be set at any time."""
 
     # ---- Predicting ---------------------------------------------------------------------------
 
@@ -209,6 +247,11 @@ class OnlineComposite(OnlineLearner):
 
     def predict_one(self, x: Any) -> Any:
         """Prediction for one example, 1-d."""
+        with self._turn.shared:
+            state = self._state
+            row = None if state is None else self._numbers_of_one(state, x)
+            if row is not None and state.joined():
+                return state.answer_of_one(state.composition.scores_one(row))
         return plain(self.predict([x])[0])
 
     @only_if(_is_regression, " Classes have predict_proba.")
@@ -231,8 +274,8 @@ class OnlineComposite(OnlineLearner):
             half = state.composition.intervals.half_widths(coverage) * deviations
             return np.stack([state.answers(end) for end in self._ends(state, scores, half)])
 
-    def _ends(self, state, scores, half, then=False):
-        """Ends of intervals of so many deviations to each side; `then` of the rows that were just learned, as before each of them."""
+    def _ends(self, state, scores, half, trace=None):
+        """Ends of intervals so far to each side; of the rows that were just learned by what was traced before each of them."""
         return scores - half, scores + half
 
     def _known(self, state, X):
@@ -260,8 +303,7 @@ class OnlineComposite(OnlineLearner):
     @learned
     def n_terms_(self, state: Any) -> int:
         """Number of points of all members."""
-        models = [member.model for member in state.composition.members.values()]
-        return sum(model.n_terms_ for model in models if model is not None and model._state is not None)
+        return sum(model.n_terms_ for model in map(shown, state.composition.members) if model is not None)
 
     @learned
     def offset_(self, state: Any) -> Any:
@@ -273,9 +315,9 @@ class OnlineComposite(OnlineLearner):
     @learned
     def weights_(self, state: Any) -> Any:
         """How much each member counts, {name: weight}; for several targets {name: weights}. Of numbers they sum to 1."""
-        weights = state.composition.stack.weights()
+        weights = state.composition.combiner.weights()
         weights = weights[0] if len(weights) == 1 else weights.T
-        return {name: plain(weight) for name, weight in zip(state.composition.members, weights, strict=True)}
+        return {member.name: plain(weight) for member, weight in zip(state.composition.members, weights, strict=True)}
 
     def _not_of_one(self, state):
         """Does not exist: there are several functions."""
@@ -314,8 +356,9 @@ class OnlineComposite(OnlineLearner):
         if task == "binary" or (learned["labels"] is None) != (task != "multiclass") or targets > 1 and task != "regression":
             raise ValueError("the labels do not fit the loss")
         labels = None if learned["labels"] is None else ManyLabels.restore(learned["labels"])
-        composition = self._begin(plan, n_features, 0 if labels is not None else targets)
-        composition.restore(grown(learned["learned"]))
+        known = grown(learned["learned"])
+        composition = self._begin(plan, np.zeros((0, n_features)), 0 if labels is not None else targets, known)
+        composition.restore(known)
         if labels is not None and composition.joined > len(labels.order):
             raise ValueError("there are more outputs than labels")
         state = CompositeState(plan, n_features, labels, targets, composition)

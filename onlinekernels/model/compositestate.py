@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
 from onlinekernels.model.learned import Learned
+from onlinekernels.model.members import member_state, shown
 from onlinekernels.nouns.params import same_parameters
 
 if TYPE_CHECKING:
@@ -49,6 +50,16 @@ class CompositeState(Learned):
         self.plan = plan
         self.composition = composition
 
+    largest_target = 1e150
+
+    def answer_of_one(self, scores):
+        """The answer for the scores of one row, 1-d."""
+        if self.labels is not None:
+            return self.labels.order[self.labels.best_of_one(scores)]
+        if self.loss.task == "novelty":
+            return 1 if scores[0] >= self.scalar() else -1
+        return float(scores[0]) if self.targets == 1 else scores
+
     @property
     def loss(self):
         return self.plan.loss
@@ -80,12 +91,19 @@ class CompositeState(Learned):
 
     def check_learned(self):
         """ValueError unless what the members have learned can be read again."""
-        for member in self.composition.members.values():
-            if member.model is not None and member.model._state is not None:
-                member.model._state.check_learned()
+        for member in self.composition.members:
+            model = shown(member)
+            if model is not None:
+                model._state.check_learned()
+            elif member.model is not None:
+                member.model.check_learned()
 
     def to_dict(self):
         """Everything that is learned, as plain values, nouns and arrays."""
+        learned = self.composition.state()
+        if self.composition.members:
+            members = [member for member in self.composition.members if shown(member) is not None]
+            learned.update({"members": {member.name: member_state(member) for member in members}} if members else {})
         return {
             "plan": self.plan.parts(),
             "stale": self.stale,
@@ -93,7 +111,7 @@ class CompositeState(Learned):
             "feature_names": self.feature_names,
             "targets": self.targets,
             "labels": None if self.labels is None else self.labels.state(),
-            "learned": flat(self.composition.state()),
+            "learned": flat(learned),
         }
 
 

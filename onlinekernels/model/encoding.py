@@ -50,6 +50,12 @@ class Encodes:
         self.__dict__["_pending"] = None if whole else table, encoder, ahead
         return rows
 
+    def _numbers_of_one(self, state, x):
+        """x as one row of numbers that is learned or evaluated as it is; None if that takes a longer look."""
+        if self._encoder is not None:
+            x = self._encoder.numbers_of_one(x)
+        return x if x is not None and state.feature_names is None and state.composition.takes(x) else None
+
     def _check_encode(self):
         """ValueError if `encode` is not what it was when the model began."""
         wanted = as_encoder(self.encode, self)

@@ -1,6 +1,7 @@
 """What a model has learned, as far as it does not matter how: labels and targets, and what scores mean."""
 import copy
-import math
+import sys
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,9 @@ class Learned:
         That of coefficients; "one" for one output.
     """
 
+    target_scaler: Any = None  # that of a regression, if its targets are scaled
     trouble = 0  # what the engine of a single model has noticed; see `trouble`
+    largest_target = sys.float_info.max  # that needs no longer look
     takes_one = takes_rows = False  # whether an engine can have one example without the ado that many need, or even unseen
 
     def __init__(self, n_features, labels, targets, form):
@@ -37,7 +40,6 @@ class Learned:
         self.targets = targets
         self.form = form
         self.sparse = False  # whether rows are
-        self.target_scaler = None
         self.feature_names = None  # of the data frame that came first
         self.stale = False  # a parameter was set since the plan was made
         self.warned = False  # that learning goes wrong
@@ -81,7 +83,12 @@ class Learned:
             return self.labels.encode_one(y)
         if self.loss.task == "novelty":
             return 0.0 if y is None else None
-        return float(y) if isinstance(y, float) and math.isfinite(y) else None
+        if type(y) is not float:  # any number, or an array of no dimensions
+            if isinstance(y, np.ndarray) and y.ndim == 0:
+                y = y.item()
+            if not isinstance(y, (int, float, np.floating, np.integer)) or isinstance(y, bool):
+                return None
+        return float(y) if abs(y) <= self.largest_target else None  # neither infinite nor NaN
 
     def class_weights(self, weights, y, sample_weight, balanced, owner):
         """Weights of examples with encoded labels y: those of their classes, times their own.
@@ -124,7 +131,7 @@ class Learned:
             return self.labels.decode(scores)
         if self.loss.task == "novelty":
             return np.where(np.greater_equal(*self.detected(scores, rho)), 1, -1)
-        scaler = self.current_target_scaler()
+        scaler = self.target_scaler
         return self.numbers(scores if scaler is None else scaler.restored(scores))
 
     def answers_of_their_time(self, scores, y, joined, rho):
@@ -149,14 +156,10 @@ class Learned:
 
     def interval(self, scores, half_widths, known=None):
         """(lower, upper) ends in the units of the targets; `known` of these before each row, as of now if it is None."""
-        scaler = self.current_target_scaler()
+        scaler = self.target_scaler
         if scaler is None:
             return scores - half_widths, scores + half_widths
         return scaler.interval(scores, half_widths, *known or scaler.known())
-
-    def current_target_scaler(self):
-        """The scaler of targets as it belongs to what is learned; None without one."""
-        return self.target_scaler
 
     def in_units(self, deviations, units):
         """Deviations of f, which all outputs share, in units (n, targets) of each; one column where that is all there is."""

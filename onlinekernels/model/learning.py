@@ -10,7 +10,7 @@ import numpy as np
 
 from onlinekernels import validation
 from onlinekernels._core.points import Rows
-from onlinekernels._core.recursive import level_of
+from onlinekernels._core.posterior import level_of
 from onlinekernels.model import defaults
 from onlinekernels.model.beginning import Beginning
 from onlinekernels.model.labels import label_column
@@ -178,17 +178,21 @@ class Learning:
     def _takes_one(self, state):
         """Whether one example can be learned without the ado that many need."""
         is_plain = state is not None and state.takes_one and not state.stale and state.beginning is None
-        return is_plain and self.class_weight is None and self.encode is False
+        return is_plain and self.class_weight is None
 
     def _learn_row(self, x, y):
         """Learn a row and its label or target as they are, unless they need a longer look: whether it did."""
-        state = self._state
+        state, encoder = self._state, self._encoder
         if not self._takes_one(state) or not state.takes_rows:
             return False
+        x = x if encoder is None else encoder.numbers_of_one(x)
         target, engine = state.target_of(y), state.engine
         if target is None or not engine.takes(x):
             return False
+        after = None if encoder is None else encoder.after_one(x)
         self._learn_one(state, engine, x, target, state)
+        if after is not None:
+            self.__dict__["_encoder"] = after
         return True
 
     def _learn_with_care(self, x, y):
@@ -198,7 +202,7 @@ class Learning:
             several = self._current_loss().task == "regression" and np.size(y) > 1
             if not several or state is not None and state.targets == 1:
                 raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
-        if not self._takes_one(state):
+        if self._encoder is not None or not self._takes_one(state):
             self._partial_fit(self._row(state, x), None if y is None else [y])
             return
         x = self._checked_one(state, x)
@@ -320,13 +324,13 @@ class Learning:
         is_new = before is None or before.engine is not engine
         if not state.loss.is_compiled() and isinstance(X, np.ndarray):
             X = X.copy()  # out of reach of the user's loss
-        if state.under_way is not None or state.beginning_after is not None:  # catching up was itself interrupted
+        if state.beginning_after is not None:  # catching up was itself interrupted
             state.catch_up()
         engine.done = 0
         try:
             self._state = state
-            if state.beginning is not None and state.target_scaler is not None:
-                state.target_scaler.advanced(y, weights)  # all or nothing
+            if state.beginning is not None:
+                state.check_scaling(X, y, weights)  # all or nothing
             while state.beginning is not None and done < len(X):
                 if state.beginning.left > 0:
                     rows, known = state.learn_first(*_from(done, state, X, y, weights), **_trace_from(done, state, trace))

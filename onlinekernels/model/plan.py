@@ -7,6 +7,7 @@ from onlinekernels import validation
 from onlinekernels._core.functions import Outputs
 from onlinekernels._core.run.engine import Engine
 from onlinekernels._core.run.hypothesis import Hypothesis
+from onlinekernels._core.targets import TargetScaler
 from onlinekernels._core.transforms import Scaler
 from onlinekernels.model import defaults
 from onlinekernels.model.labels import BinaryLabels, ManyLabels
@@ -266,6 +267,10 @@ class Plan:
             )
         return "dense"
 
+    def new_target_scaler(self, targets):
+        """A scaler of targets that knows nothing."""
+        return TargetScaler(targets, self.scale_target, self.rule.is_posterior, self.rule.takes_outliers)
+
     def engine(self, n_features, dtype, origin=None, labels=None, sparse=False, targets=1):
         """The engine of a model that has learned nothing."""
         outputs = self.outputs(labels, targets)
@@ -290,5 +295,6 @@ class Plan:
             growing=labels is not None and self.form != "one" and not labels.fixed,
             leaves_out=not self.rule.knows_weights,
             scaler=Scaler(n_features, self.scale, sparse, hypothesis.function.dtype) if self.scale else None,
+            target_scaler=self.new_target_scaler(targets) if self.scale_target else None,
         )
 

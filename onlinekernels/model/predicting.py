@@ -40,7 +40,10 @@ class Predicting:
         """Prediction for one example, 1-d or an object."""
         with self._turn.shared:
             state = self._fitted()
-            if state.sparse or self._encoder is not None:
+            row = None if self._encoder is None else self._encoder.numbers_of_one(x)
+            if row is not None and state.takes_rows and state.function.is_row(row):
+                scores = self._decision(state, state.scaled(row.reshape(1, -1)), trusted=True)
+            elif state.sparse or self._encoder is not None:
                 scores = self._scores(state, self._row(state, x))
             elif state.plan.takes_objects:
                 scores = self._decision(state, [self._checked_one(state, x)])

@@ -1,6 +1,4 @@
 """How a model starts from the function of another one, which may have other labels: ``initial=``."""
-import copy
-
 import numpy as np
 
 from onlinekernels.model.representations import LabelMap
@@ -30,8 +28,7 @@ class Starting:
                 raise ValueError("initial scales another kind of rows, sparse or dense, than this model.")
             self.engine.scaler.load(start.scaler)
         if self.target_scaler is not None:
-            self.target_scaler = copy.copy(start.target_scaler)
-            self.target_scaler.kind = self.plan.scale_target
+            self.engine.target_scaler.restore(start.target_scaler.state())
         self.representation.take_features(self, start)
         indices = self._indices_of(start)
         intercept = start.hypothesis.intercept(self.ahead_of(start))

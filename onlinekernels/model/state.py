@@ -12,10 +12,11 @@ from onlinekernels.model.labels import ManyLabels
 from onlinekernels.model.learned import Learned
 from onlinekernels.model.starting import Starting
 from onlinekernels.model.storing import Stored
-from onlinekernels.model.target_scaling import TargetScaler
 from onlinekernels.nouns.scaling import advanced
 
 __all__ = ["State"]
+
+LARGEST = 1e150  # number whose square is a number
 
 
 class State(Starting, Stored, Learned):
@@ -25,17 +26,15 @@ class State(Starting, Stored, Learned):
         super().__init__(n_features, labels, targets, plan.form_for(targets))
         self.plan = self.configured = plan
         self.sparse = sparse
-        if plan.scale_target:
-            rule = plan.rule
-            self.target_scaler = TargetScaler(targets, plan.scale_target, rule.is_posterior, rule.takes_outliers)
-        self.under_way = None  # (targets, weights) that are being learned, and their scaler after all of them
         self.rows = None  # that `fit` was given, for defaults
         self.beginning = None  # the first rows of a stream, until the width of a default kernel is settled,
         self.beginning_after = None  # and what it will be when all rows that are under way are learned
         self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
         self.hypothesis = self.engine.hypothesis  # f with its offsets, the loss's scalar and the rule, as they are now
         self.function = self.hypothesis.function  # f as it is kept
-        self.takes_one = targets == 1 and not sparse and self.target_scaler is None
+        self.takes_one = targets == 1 and not sparse
+        if plan.scale_target and plan.scale_target != "log":
+            self.largest_target = LARGEST
         self.takes_rows = self.takes_one and not (plan.takes_objects or plan.copies_one or plan.restricts)  # as they are
 
     @classmethod
@@ -72,33 +71,31 @@ class State(Starting, Stored, Learned):
 
     def scales(self):
         """Whether features or targets are scaled."""
-        return bool(self.plan.scale) or self.target_scaler is not None
+        return bool(self.plan.scale) or bool(self.plan.scale_target)
 
-    def begin_scaling(self, X, y, weights):
-        """(targets, what `TargetScaler.brought_back` wants for each row or None), scaled one after another.
+    @property
+    def target_scaler(self):
+        """The scaler of targets as it belongs to the hypothesis; None without one."""
+        return self.engine.current_target_scaler()
 
-        X is scaled while it is learned, and here is seen whether that will do. The scaler of targets moves on when the rows
-        are learned.
-        """
+    def check_scaling(self, X, y, weights):
+        """See whether X and y can be scaled, which happens while they are learned."""
         if self.plan.scale and not self.takes_without_check(X.data if self.sparse else X):
             self._in_domain(advanced(self.scaler, X)[1])
-        if self.target_scaler is None:
-            return y, None
-        after, scaled, *known = self.target_scaler.advanced(y, weights)
-        self.under_way = (y, weights), after
-        return scaled, (*known, self.target_scaler.shares(len(known[0]), weights))
+        if self.plan.scale_target and len(y):
+            if np.abs(y).max() > self.largest_target:
+                raise ValueError(f"y is too large to scale: its variance overflows. Expected values below {LARGEST:g}.")
+            with np.errstate(over="ignore"):
+                total = self.target_scaler.count + (0.0 if weights is None else weights.sum())
+            if not np.isfinite(total):
+                raise ValueError("sample_weight is too large to scale targets: the sum of the weights overflows.")
 
     def takes_without_check(self, values):
         """Whether rows with these values can be scaled, and the kernel is defined for what they become."""
         return not self.plan.restricts and self.engine.scaler.is_tame(values)
 
     def catch_up(self):
-        """The scaler of targets, and the first rows, have seen as many rows as the engine. All or nothing, as often as you like."""
-        if self.under_way is not None:
-            rows, after = self.under_way
-            is_whole = self.engine.done * self.targets == len(rows[0])
-            after = after if is_whole else self.current_target_scaler()
-            self.target_scaler, self.under_way = after, None
+        """The first rows have seen as many rows as the engine. All or nothing, as often as you like."""
         if self.beginning_after is not None:
             beginning = self.current_beginning()
             self.beginning, self.beginning_after = beginning, None
@@ -109,27 +106,21 @@ class State(Starting, Stored, Learned):
             return self.beginning
         return self.beginning_after.first(len(self.beginning) + self.engine.done)
 
-    def current_target_scaler(self):
-        """The scaler of targets as it belongs to the hypothesis, between any two examples."""
-        if self.target_scaler is None or self.under_way is None or not self.engine.done:
-            return self.target_scaler
-        y, weights = self.under_way[0]
-        part = None if weights is None else weights[: self.engine.done]
-        return self.target_scaler.advanced(y[: self.engine.done * self.targets], part)[0]
-
     def learn(self, X, y, weights, **trace):
-        """Let the engine run. Returns the means and deviations of the targets that were known before each row, if these are
-        scaled."""
+        """Let the engine run. Returns what the scaler of targets knew before each row, where scores are traced."""
         known, self.engine.done = None, 0
         try:
             if self.scales():
-                y, known = self.begin_scaling(X, y, weights)
+                self.check_scaling(X, y, weights)
+            if self.plan.scale_target and "scores" in trace:
+                n = len(y) // self.targets
+                known = trace["known"] = np.zeros((n, self.targets)), np.zeros((n, self.targets)), np.zeros((n, 1))
             self.make_ready()
             if "norms" in trace:
                 trace.update(self.representation.norm_source(self))
-            self.engine.learn(X, y, weights=weights, **trace)
+            self.engine.learn_all(X, y, weights=weights, **trace)
         finally:
-            if self.under_way is not None or self.beginning_after is not None:
+            if self.beginning_after is not None:
                 self.catch_up()
         return known
 

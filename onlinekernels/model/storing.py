@@ -24,7 +24,7 @@ class Stored:
             "n_features": self.n_features,
             "feature_names": self.feature_names,
             "scaler": self.scaler.state() if self.plan.scale else None,
-            "target_scaler": None if self.target_scaler is None else self.current_target_scaler().to_dict(),
+            "target_scaler": None if self.target_scaler is None else self.target_scaler.state(),
             "dtype": self.function.dtype.str,
             "sparse": self.sparse,
             "targets": self.targets,

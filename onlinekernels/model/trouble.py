@@ -1,12 +1,11 @@
 """What the engine notices when learning goes wrong, in words that say what to do."""
 import sys
-import threading
 import warnings
 
 from onlinekernels.model import defaults
 from onlinekernels.nouns.losses.contract import LOG
 
-__all__ = ["DIVERGED", "LearningWarning", "level_outside", "shared_trouble", "silence", "warn_of_members", "warn_once"]
+__all__ = ["DIVERGED", "LearningWarning", "level_outside", "shared_trouble", "warn_of_members", "warn_once"]
 
 SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER, OUT_OF_REACH = 1, 2, 3, 4, 5, 6, 7  # as in _core/run/watch.pxd
 
@@ -23,25 +22,10 @@ class LearningWarning(RuntimeWarning):
     """
 
 
-class Silence(threading.local):
-    """``with silence:`` no model warns, in this thread: a composite looks after its members itself."""
-
-    depth = 0
-
-    def __enter__(self):
-        self.depth += 1
-
-    def __exit__(self, kind, error, traceback):
-        self.depth -= 1
-
-
-silence = Silence()
-
-
 def warn_once(state, model):
     """Warn of what the engine of a model's state has noticed, unless that was said before."""
     trouble = state.hypothesis.trouble
-    if silence.depth or state.warned or trouble == RESTARTED and state.plan.rule.norm_bound:  # who has a ball knows
+    if state.warned or trouble == RESTARTED and state.plan.rule.norm_bound:  # who has a ball knows
         return
     state.warned = True
     if trouble == RESTARTED:
@@ -67,9 +51,7 @@ def shared_trouble(states):
         return None
     if troubles != {NO_BETTER}:
         return DIVERGED, None
-    verdicts = [(*state.hypothesis.trial.verdict(), state.labels) for state in states]
-    examples, loss, constant, leader, labels = min(verdicts, key=lambda verdict: verdict[1] / max(verdict[2], 1e-300))
-    return NO_BETTER, (None if labels is None else labels.order[leader], examples, loss, constant)
+    return NO_BETTER, min((state.hypothesis.trial.verdict() for state in states), key=lambda verdict: verdict[1] / max(verdict[2], 1e-300))
 
 
 def warn_of_members(state, noticed):
@@ -77,14 +59,14 @@ def warn_of_members(state, noticed):
 
     What would help a member is of no use: its parameters are not the user's.
     """
-    if noticed is None or silence.depth or state.warned:
+    if noticed is None or state.warned:
         return
     state.warned = True
     trouble, verdict = noticed
     message = DIVERGES
     if trouble == NO_BETTER:
-        place, *figures = verdict
-        compared = _than_a_constant(None if place is None else state.labels.order[place], *figures)
+        examples, loss, constant, leader = verdict
+        compared = _than_a_constant(None if state.labels is None else state.labels.order[leader], examples, loss, constant)
         message = f"{compared} Maybe these features say nothing about what is to be learned."
     warnings.warn(message, LearningWarning, stacklevel=level_outside())
 

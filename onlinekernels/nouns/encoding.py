@@ -137,6 +137,30 @@ class RunningEncoder(RunningTransformer):
         fresh._state, out = self._encoded(self._state, self._table(self._state, X), True)
         return fresh, out
 
+    def numbers_of_one(self, x: Any) -> Any:
+        """x, an array or a dictionary, as a row of numbers that is encoded as it is; None if that takes a longer look."""
+        state = self._state
+        if state is None or not state.layout.is_plain:
+            return None
+        if type(x) is dict:
+            if state.names is None or len(x) != len(state.names):
+                return None
+            values = [x.get(name) for name in state.names]
+            return np.array(values, dtype=float) if _NUMBERS.issuperset(map(type, values)) else None
+        if type(x) is not np.ndarray or x.ndim != 1 or x.dtype.kind not in "fiu":
+            return None
+        return x if x.dtype == float and x.flags.c_contiguous else np.ascontiguousarray(x, dtype=float)
+
+    def after_one(self, row: Array) -> Any:
+        """The encoder that has learned such a row as well."""
+        state = self._state
+        mean, count, shown = state.mean.copy(), state.count.copy(), state.shown.copy()
+        fill(row[None], mean, count, shown, np.full(len(row), state.memory), True)
+        fresh = RunningEncoder.__new__(RunningEncoder)
+        fresh.__dict__.update(self.__dict__)
+        fresh._state = state._replace(mean=mean, count=count, shown=shown, rows=state.rows + 1)
+        return fresh
+
     # ---- Encoding -----------------------------------------------------------------------------
 
     def transform(self, X: Examples) -> Any:
@@ -371,6 +395,9 @@ def as_encoder(value, owner, name="encode"):
 # ---- What it knows --------------------------------------------------------------------------------
 
 
+_NUMBERS = frozenset((float, int, np.float64))
+
+
 class State(namedtuple("State", "names kinds layout memory words variety origins mean count shown odd rows")):
     """What an encoder has learned, with an entry for each column in tuples and arrays; never changed, only replaced.
 
@@ -502,6 +529,7 @@ class Layout:
                 self.missing.append(at)
                 at += 1
             owners += [j] * (at - len(owners))
+        self.is_plain = all(kind == "number" for kind in kinds) and not indicators
         self.owners = np.array(owners, dtype=np.intp)
         self.numbers, self.places, self.width = np.array(numbers, dtype=np.intp), np.array(places, dtype=np.intp), at
 

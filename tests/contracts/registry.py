@@ -46,6 +46,18 @@ class Own(ok.Loss):
         return max(-1.0, min(1.0, score - y))
 
 
+class OwnMany(ok.Loss):
+    """A loss of many classes in Python."""
+
+    task = "multiclass"
+
+    def __init__(self):
+        pass
+
+    def derivative(self, scores, y):
+        return np.clip(scores - np.where(np.arange(len(scores)) == y, 1.0, -1.0), -1.0, 1.0)
+
+
 def overlap(a, b):
     """A kernel in Python, on words."""
     return float(len(set(str(a)) & set(str(b))))
@@ -212,6 +224,11 @@ KINDS = {
     "stacking labels": Composite(lambda: ok.Stacking(label_members()), "letters"),
     "hedge": Composite(lambda: ok.Hedge(members()), "numbers"),
     "hedge labels": Composite(lambda: ok.Hedge(label_members()), "letters"),
+    "stacking own code": Composite(lambda: ok.Stacking({"loss": ok.NORMA(Own(), G, budget=9), "near": ok.Smoother("squared", G),
+                                                       "kernel": ok.NORMA("squared", near, budget=9)}), "numbers"),
+    "stacking own loss labels": Composite(lambda: ok.Stacking({"loss": ok.NORMA(OwnMany(), G, budget=9), **label_members()}), "letters"),
+    "stacking nested": Composite(lambda: ok.Stacking({"all": ok.Hedge({"loss": ok.NORMA(Own(), G, budget=9), **members()}),
+                                                     "tuned": ok.SelfTuned(window=100, budget=9)}), "numbers"),
     "front door numbers": Composite(lambda: ok.OnlineKernelRegressor("low"), "numbers"),
     "front door labels": Composite(lambda: ok.OnlineKernelClassifier("low"), "letters"),
     "front door novelty": Composite(lambda: ok.OnlineKernelDetector(0.1, "low"), "none"),

@@ -22,6 +22,11 @@ every_kind = pytest.mark.parametrize("name", KINDS)
 every_learner = pytest.mark.parametrize("name", LEARNERS)
 
 
+def known(defect, broken, names):
+    """Names, of which some have a defect that is known; once it is mended the test fails until this is gone."""
+    return [pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=defect)) if name in broken else name for name in names]
+
+
 # ---- How to make, teach and look -------------------------------------------------------------------------------
 
 
@@ -134,7 +139,11 @@ LISTS = str.maketrans("[]", "()")  # of parameters that are tuples a file makes 
 def through_file(model, folder):
     """A model that was saved and loaded, and given the Python code that files do not hold."""
     path = folder / f"model{len(list(folder.iterdir()))}.npz"
-    model.save(path)
+    try:
+        model.save(path)
+    except TypeError as error:  # of members there is no way to give it back
+        assert "Pickle the model instead" in str(error)
+        return pickle.loads(pickle.dumps(model))
     params = model.get_params(deep=False)
     return ok.load(path, **{name: params[name] for name in ("kernel", "loss")
                             if params.get(name) in (overlap, near) or isinstance(params.get(name), Own)})
@@ -368,7 +377,9 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if KINDS[name].rows == "dense" ])
+@pytest.mark.parametrize("name", known(
+    "arrays that are read-only", ["front door numbers", "front door labels", "front door novelty"],
+    [name for name in LEARNERS if KINDS[name].rows == "dense"]))
 def test_the_same_numbers_in_any_array_give_the_same_bits(name):
     kind = KINDS[name]
     expected = learned(name, 0, HALF)
@@ -398,7 +409,7 @@ def test_single_precision_data_frames_and_integers(name):
     assert framed.feature_names_in_.tolist() == ["a", "b", "c"]
 
 
-@every_kind
+@pytest.mark.parametrize("name", known("a kernel in Python of a member keeps the user's rows", ["stacking own code"], KINDS))
 def test_input_is_neither_changed_nor_kept(name):
     """Whoever writes into his arrays afterwards does not reach the model."""
     kind = KINDS[name]

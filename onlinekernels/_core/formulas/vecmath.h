@@ -394,9 +394,9 @@ OK_STATIC OK_CLONES void ok_rotate(double c, double s, double *OK_RESTRICT u, co
     }
 }
 
-/* rate |x - z|^2 from inner products, never negative. */
+/* rate |x - z|^2 from inner products, never negative; in place, too. */
 OK_STATIC OK_CLONES void ok_distance_row(const double *inner, const double *square, double own_square, double rate,
-                                         double *OK_RESTRICT out, ptrdiff_t n)
+                                         double *out, ptrdiff_t n)
 {
     ptrdiff_t i;
     for (i = 0; i < n; i++) {

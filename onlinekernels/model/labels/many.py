@@ -123,6 +123,13 @@ class ManyLabels(LabelSet):
         best = self.first_of_best(scores)
         return best if self._shown is None else self._shown[best]
 
+    def best_of_one(self, scores):
+        """Index of the label with the largest of some scores, 1-d; among equals the first of `classes`."""
+        best = int(scores.argmax())
+        if self._shown is None or np.count_nonzero(scores == scores[best]) == 1:
+            return best
+        return next(place for place in self.display if place < len(scores) and scores[place] == scores[best])
+
     def decode(self, scores):
         """The label with the largest score; among equals the first of `classes`."""
         return self.classes[self.first_of_best(scores)]

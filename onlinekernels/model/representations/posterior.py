@@ -1,5 +1,5 @@
 """What is known of f, and how well: second order."""
-from onlinekernels._core import knownpoints, knownweights
+from onlinekernels._core import posterior
 from onlinekernels.model.representations.terms import Terms
 from onlinekernels.model.representations.weights import MappedWeights, Weights
 from onlinekernels.nouns.maps import feature_map
@@ -19,7 +19,7 @@ class PointsPosterior(Terms):
         self.classes = plan.loss.task == "multiclass"
 
     def function(self, n_features, dtype, origin, outputs, sparse, form):
-        return knownpoints.PointsPosterior(
+        return posterior.PointsPosterior(
             dictionary=self.dictionary(n_features, dtype, origin, sparse),
             outputs=outputs,
             memory=self.rule.memory,
@@ -47,7 +47,7 @@ class WeightsPosterior(MappedWeights):
                 f"KRLS with {self.kernel!r} keeps the covariance of all weights, and there are {features.size} features; at "
                 f"most {MOST_WEIGHTS} will do. A sum such as Linear() + Gaussian(1.0) keeps points instead, as many as the budget says."
             )
-        return knownweights.WeightsPosterior(
+        return posterior.WeightsPosterior(
             map=features, scale=self.scale, outputs=outputs, memory=self.rule.memory, classes=self.classes
         )
 

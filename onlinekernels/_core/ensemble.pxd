@@ -1,0 +1,156 @@
+"""Ensembles: members that learn for themselves, and a combiner that learns whom to trust."""
+cimport cython
+from onlinekernels._core.backend cimport Backend
+from onlinekernels._core.combiners cimport AveragedRanks, Calibration, Combiner, IntervalTracker, PriorCorrection, TargetFences
+from onlinekernels._core.smoother cimport LocalRows
+from onlinekernels._core.transforms cimport Relevance, Transform
+
+cdef enum Scale:
+    # What the scores of a backend mean
+    NUMBERS             # targets
+    DENSITY             # how ordinary a row is
+    MARGIN              # positive for the second of two classes
+    LOG_ODDS            # of the second of two classes
+    LABELS              # one for each label, about +1 and -1
+    LOGITS              # one for each label, whose softmax are probabilities
+
+
+@cython.final
+cdef class Member:
+    cdef readonly str name
+    cdef public object model            # what shows the backend to users
+    cdef readonly Backend backend
+    cdef readonly Transform transform   # what its rows go through first; None: they are those of the ensemble
+    cdef readonly int scale             # what its scores mean
+    cdef readonly Py_ssize_t width      # outputs that there is room for
+    cdef readonly bint frozen           # whether it learns no more
+    cdef readonly bint has_deviations   # whether the combination wants its deviations
+    cdef readonly bint has_python       # whether code of the user's runs in it
+    cdef readonly bint disabled         # whether it takes part no more,
+    cdef object text                    # and why
+    cdef readonly long long before      # rows that it had learned when it became a member
+    cdef readonly long long t           # rows that it has seen as a member
+    cdef Member next                    # the next member of the ensemble
+    # Labels: the backend's are numbered as they appear to it
+    cdef readonly bint fixed            # whether no other can join
+    cdef Py_ssize_t known               # how many it has met
+    cdef object code_array, label_array # own these:
+    cdef long long* codes               # the ensemble's code of a label
+    cdef long long* labels              # the label of a code, or -1
+    # The block
+    cdef Py_ssize_t rows                # of it; 0: none is open
+    cdef Py_ssize_t until               # rows in which it takes part
+    cdef Py_ssize_t trained             # rows that are learned
+    cdef bint is_wild                   # whether a score was too large, or no number,
+    cdef bint diverged                  # or the backend has said that it diverges
+    cdef object room                    # owns these:
+    cdef double* y                      # as the backend takes them
+    cdef Py_ssize_t* known_before       # labels before each row
+    cdef double* raw                    # scores of a row
+    cdef double* answers                # of all rows, if it is frozen
+    cdef object attached                # what the backend's call is about
+    cdef object signal                  # that came in the user's code
+
+    cdef int reserve(self, Py_ssize_t n, Py_ssize_t targets, Py_ssize_t labels) except -1
+    cdef int attach(self, examples, Py_ssize_t n) except -1
+    cdef int open(self, examples, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t targets,
+                  Py_ssize_t labels) except -1
+    cdef void run_all(self, Py_ssize_t n, double* scores, Py_ssize_t stride, Py_ssize_t outputs, double* deviations,
+                      Py_ssize_t spread, Py_ssize_t groups) noexcept nogil
+    cdef void test_all(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations, Py_ssize_t groups) noexcept nogil
+    cdef void train_all(self, Py_ssize_t i) noexcept nogil
+    cdef Py_ssize_t enabled_from(self, Py_ssize_t i, Py_ssize_t end, unsigned char* enabled) noexcept nogil
+    cdef void test(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations) noexcept nogil
+    cdef bint tested(self, Py_ssize_t i, double* deviations) noexcept nogil
+    cdef void train(self, Py_ssize_t i) noexcept nogil
+    cdef bint was_signal(self) noexcept with gil
+    cdef void place(self, double* raw, double* scores, Py_ssize_t outputs, Py_ssize_t known) noexcept nogil
+    cdef void place_nothing(self, double* scores, Py_ssize_t outputs) noexcept nogil
+    cdef void commit(self, Py_ssize_t n) noexcept
+    cdef int evaluate(self, examples, Py_ssize_t n, double* raw, Py_ssize_t width, double* scores, Py_ssize_t outputs,
+                      Py_ssize_t stride, double* deviations, Py_ssize_t spread) except -1
+
+
+@cython.final
+cdef class Centre(Backend):
+    cdef object examples                # of the call
+    cdef const double* data
+    cdef const double* rows             # of the block
+
+    cdef double score(self, const double* x) noexcept nogil
+
+
+@cython.final
+cdef class WarmUp(Backend):
+    cdef readonly object state          # what has the engine,
+    cdef Backend engine
+    cdef object after                   # the first rows after the open block,
+    cdef Py_ssize_t learned             # if so many of it were learned
+    cdef object examples                # of the call
+
+    cdef int choose_width(self) except -1
+
+
+cdef class Ensemble(Backend):
+    cdef readonly list members
+    cdef Member first_member            # which knows the next one, and so on
+    cdef readonly dict transforms       # by name
+    cdef readonly bint knows_no_losses  # whether there are no targets
+    cdef readonly Combiner combiner
+    cdef readonly Calibration calibration       # of probabilities, or None
+    cdef readonly PriorCorrection correction    # of decisions about rare classes, or None
+    cdef readonly TargetFences fences   # within which members are told targets, or None
+    cdef readonly LocalRows nearby      # what errors were nearby, or None,
+    cdef Transform near                 # on rows behind this one
+    cdef readonly object relevance      # name of the member that says how relevant features are, or None
+    cdef readonly Py_ssize_t lags       # values of a series that rows have behind their features,
+    cdef readonly object latest         # and the last ones of them, (lags, targets)
+    cdef double* latest_data
+    cdef bint looks_early               # whether there is something to look at in the first rows,
+    cdef public long long looked        # and t at the latest look
+    cdef public long long t             # rows learned
+    cdef readonly object losses         # mistakes or squared errors of each member, and of all together
+    cdef double* loss_sums
+    cdef public list history            # (t, weights, losses so far)
+    cdef public Py_ssize_t stride       # rows between two entries
+    cdef public Py_ssize_t n_jobs       # threads
+    # The call
+    cdef object examples
+    cdef const double* data             # of dense rows
+    # The block
+    cdef Py_ssize_t rows                # 0: none is open
+    cdef Py_ssize_t outputs
+    cdef const double* y
+    cdef const double* weights
+    cdef object memory_of_block         # owns these:
+    cdef double* table                  # scores (rows, members, outputs)
+    cdef double* member_deviations      # (rows, members, groups)
+    cdef double* combined               # (rows, outputs): before they are calibrated,
+    cdef double* answers                # and after,
+    cdef double* factors                # and what a prior correction has multiplied
+    cdef double* deviations             # (rows, groups)
+    cdef double* innovations_of_rows    # (rows, groups)
+    cdef double* leasts                 # (rows, groups): least target before each row
+    cdef double* told                   # (rows, targets): targets as members are told them
+    cdef double* local                  # (rows, targets): errors nearby,
+    cdef double* ratios                 # and errors, in units of the usual one
+    cdef double* counts                 # weights of the rows in the combination
+    cdef Py_ssize_t* joined_before      # labels before each row
+    cdef unsigned char* enabled         # members that take part
+    cdef Py_ssize_t room_rows, room_outputs
+
+    cdef int link(self) except -1
+    cdef object seen_by(self, Member member, dict seen, examples, Py_ssize_t n)
+    cdef int ask_members(self, examples, Py_ssize_t n, Py_ssize_t outputs, double* table, double* spreads) except -1
+    cdef int reserve(self, Py_ssize_t n, Py_ssize_t outputs) except -1
+    cdef bint has_learned_members(self)
+    cdef void combine(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
+    cdef int answer(self, Py_ssize_t n, Py_ssize_t outputs, const double* table, const double* spreads, double* answers,
+                    double* deviations, object examples) except -1
+    cdef int follow_relevance(self) except -1
+    cdef void follow_errors(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
+    cdef void remember(self, Py_ssize_t n) noexcept nogil
+    cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined, double* deviations) noexcept nogil
+    cdef void finish(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
+    cdef void count_losses(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
+    cdef Py_ssize_t best(self, const double* scores, Py_ssize_t joined) noexcept nogil
