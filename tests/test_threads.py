@@ -60,6 +60,113 @@ class TestTurns:
             assert not any(thread.is_alive() for thread in threads) and min(turns.values()) >= 5, turns
         """)
 
+    def test_learning_in_two_threads_takes_turns(self):
+        run_apart("""
+            rng = np.random.default_rng(0)
+            X, y = rng.normal(size=(300, 8)), rng.normal(size=300)
+            model = ok.NORMA("squared", budget=150, step=0.01).partial_fit(X[:1], y[:1])
+            def work():
+                for i in range(40):
+                    model.partial_fit(X, y)
+            threads = [threading.Thread(target=work) for _ in range(2)]
+            [thread.start() for thread in threads], [thread.join() for thread in threads]
+            assert model.t_ == 1 + 2 * 40 * 300
+            model._state.engine._check()
+            assert np.isfinite(model.predict(X)).all()
+        """)
+
+    def test_predicting_while_another_thread_learns_is_right(self):
+        run_apart("""
+            rng = np.random.default_rng(0)
+            X, y = rng.normal(size=(3000, 5)), rng.normal(size=3000)
+            model, alone = (ok.NORMA("squared", "gaussian").partial_fit(X[:5], y[:5]) for _ in range(2))
+            done, seen = threading.Event(), []
+            def work():
+                while not done.is_set():
+                    seen.append(model.predict(X[:9]).tobytes())
+            thread = threading.Thread(target=work)
+            thread.start()
+            for i in range(5, 1500, 7):
+                model.partial_fit(X[i:i + 7], y[i:i + 7])
+                while len(seen) < i // 200 and thread.is_alive():
+                    time.sleep(1e-3)
+            done.set(); thread.join()
+            expected = {alone.predict(X[:9]).tobytes()}
+            for i in range(5, 1500, 7):
+                alone.partial_fit(X[i:i + 7], y[i:i + 7])
+                expected.add(alone.predict(X[:9]).tobytes())
+            assert len(seen) > 5 and set(seen) <= expected
+            assert model.t_ == alone.t_
+        """)
+
+    def test_pickling_while_another_thread_learns_gives_the_model_of_some_time(self):
+        run_apart("""
+            rng = np.random.default_rng(0)
+            X, y = rng.normal(size=(12000, 1)), rng.normal(size=12000)
+            model = ok.NORMA("squared", budget=1000, regularization=0.1).partial_fit(X[:5], y[:5])
+            done, pickles = threading.Event(), []
+            def work():
+                while not done.is_set():
+                    pickles.append(pickle.dumps(model))
+            thread = threading.Thread(target=work)
+            thread.start()
+            for i in range(5, 3000, 50):
+                model.partial_fit(X[i:i + 50], y[i:i + 50])
+            done.set(); thread.join()
+            assert pickles
+            follower, wrong = ok.NORMA("squared", budget=1000, regularization=0.1), []
+            for twin in {copy.t_: copy for copy in map(pickle.loads, pickles)}.values():
+                done = getattr(follower, "t_", 0)
+                if twin.t_ > done:
+                    follower.partial_fit(X[done:twin.t_], y[done:twin.t_])
+                twin._state.engine._check()
+                if not np.allclose(follower.predict(X[:20]), twin.predict(X[:20]), rtol=1e-9, atol=1e-9):
+                    wrong.append(twin.t_)
+            assert not wrong, f"the copies at t = {wrong[:5]} are not the models of their time"
+        """)
+
+    def test_copies_and_predictions_while_another_thread_learns_new_labels(self):
+        run_apart("""
+            sys.setswitchinterval(1e-6)
+            rng = np.random.default_rng(0)
+            X = rng.normal(size=(600, 2))
+            model = ok.NORMA("multiclass_hinge", scale=True).partial_fit(X[:2], ["a", "b"])
+            done, odd = threading.Event(), []
+            def copy():
+                while not done.is_set():
+                    twin = pickle.loads(pickle.dumps(model))
+                    if twin.t_ != twin._state.scaler.count:
+                        odd.append((twin.t_, twin._state.scaler.count))
+                    twin.predict(X[:5])
+            def predict():
+                while not done.is_set():
+                    model.predict(X[:5]), model.decision_function(X[:5])
+            threads = [threading.Thread(target=target) for target in (copy, predict)]
+            [thread.start() for thread in threads]
+            for i in range(2, 300):
+                model.partial_fit(X[i:i + 1], [f"label {i}"])
+            done.set(); [thread.join() for thread in threads]
+            assert not odd, odd[:3]
+        """)
+
+    def test_scalers_and_labels_take_their_turns(self):
+        run_apart("""
+            sys.setswitchinterval(1e-6)
+            rng = np.random.default_rng(0)
+            X = rng.normal(size=(400, 2))
+            model = ok.NORMA("multiclass_hinge", scale=True).partial_fit(X[:1], ["first"])
+            def work(name):
+                for i in range(100):
+                    label = f"{name}{i}"
+                    model.learn_one(X[i], label) if i % 2 else model.partial_fit(X[i:i + 2], [label, "first"])
+            threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+            [thread.start() for thread in threads], [thread.join() for thread in threads]
+            assert model.t_ == model._state.scaler.count == 1 + 4 * 150
+            assert len(model.classes_) == 1 + 4 * 100
+            model.predict(X)
+            model._state.engine._check()
+        """)
+
     def test_first_calls_at_once(self):
         run_apart("""
             rng = np.random.default_rng(0)
