@@ -47,17 +47,6 @@ def reports(text):
     return [row for row in rows if row and row[0].isdigit()]
 
 
-def same_model(a, b):
-    a, b = load(a), load(b)
-    return (
-        a.t_ == b.t_
-        and (a.support_vectors_ == b.support_vectors_).all()
-        and (a.dual_coef_ == b.dual_coef_).all()
-        and (a.intercept_ == b.intercept_).all()
-        and repr(a) == repr(b)
-    )
-
-
 def learned_alike(path, model):
     """Whether a file's model has learned what another one has."""
     loaded = load(path)

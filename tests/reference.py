@@ -490,17 +490,3 @@ class ReferencePerceptron:
     def run(self, X, y):
         """Learn from the rows of X in order; return the scores made before each update."""
         return np.array([self.learn(X[i], y[i]) for i in range(len(X))], dtype=float)
-
-
-def explicit_weights_norma_hinge(X, y, rate, regularization, margin):
-    """K (15) with a linear kernel, a fixed step and no offset, on a weight vector; return (scores, final w)."""
-    X = np.asarray(X, dtype=float)
-    w = np.zeros(X.shape[1])
-    scores = []
-    for x, label in zip(X, y):
-        score = w @ x
-        scores.append(score)
-        w = (1.0 - rate * regularization) * w
-        if label * score <= margin:
-            w = w + rate * label * x
-    return np.array(scores, dtype=float), w

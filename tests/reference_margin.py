@@ -190,39 +190,6 @@ def violated(loss, scores, y, labels=None):
     raise ValueError(f"no feasible set for {name!r}")
 
 
-def explicit_projection(X, y, loss, radius=None, labels=None, offset=False):
-    """(scores, W, b): Fig. 2 and 4 on weights W of shape (outputs, features), one row per output."""
-    name, params = loss
-    n = 1 if labels is None else len(labels)
-    W, b, made = np.zeros((n, X.shape[1])), np.zeros(n), []
-    for x, target in zip(X, y):
-        s = W @ x + b
-        made.append(s)
-        W, b = W.copy(), b.copy()
-        size = x @ x + float(offset)
-        if name == "Hinge" and target * s[0] < params["margin"]:
-            a = (target * params["margin"] - s[0]) / size
-            W[0], b[0] = W[0] + a * x, b[0] + a * offset
-        elif name in ("Insensitive", "SquaredInsensitive") and abs(s[0] - target) > params["width"]:
-            edge = target + params["width"] if s[0] > target else target - params["width"]
-            a = (edge - s[0]) / size
-            W[0], b[0] = W[0] + a * x, b[0] + a * offset
-        elif name == "MulticlassHinge":
-            right = labels.index(target)
-            masked = s.copy()
-            masked[right] = -math.inf
-            rival = int(np.argmax(masked))
-            if s[right] - s[rival] < params["margin"]:
-                a = (params["margin"] - s[right] + s[rival]) / (2.0 * size)
-                W[right], W[rival] = W[right] + a * x, W[rival] - a * x
-                b[right], b[rival] = b[right] + a * offset, b[rival] - a * offset
-        length = math.sqrt(np.sum(W * W))
-        if radius is not None and length > radius:
-            W = radius / length * W
-    made = np.array(made)
-    return made if labels is not None else made[:, 0], W, b
-
-
 # ALMA ---------------------------------------------------------------------------------------------------------
 
 
@@ -254,21 +221,6 @@ class ReferenceALMA(Expansion):
         return score
 
 
-def explicit_alma(X, y, alpha=0.9, B=None, C=None):
-    """(scores, w, corrections) on a weight vector; X without zero rows."""
-    B = math.sqrt(8.0) / alpha if B is None else B
-    C = math.sqrt(2.0) if C is None else C
-    w, k, made = np.zeros(X.shape[1]), 1, []
-    for x, label in zip(X, y):
-        xhat = x / math.sqrt(x @ x)
-        made.append(w @ xhat)
-        if label * made[-1] <= (1.0 - alpha) * B / math.sqrt(k):
-            w = w + label * C / math.sqrt(k) * xhat
-            w = w / max(1.0, math.sqrt(w @ w))
-            k += 1
-    return np.array(made), w, k - 1
-
-
 # The Ballseptron ----------------------------------------------------------------------------------------------
 
 
@@ -294,22 +246,6 @@ class ReferenceBallseptron(Expansion):
                 self.append(x, y)
         self.apply_budget()
         return score
-
-
-def explicit_ballseptron(X, y, radius):
-    """(scores, w, mistakes, other updates) on a weight vector, with the pseudo-example written out."""
-    w, made, mistakes, others = np.zeros(X.shape[1]), [], 0, 0
-    for x, label in zip(X, y):
-        made.append(w @ x)
-        if label * made[-1] <= 0:
-            w = w + label * x
-            mistakes += 1
-            continue
-        worst = x - label * radius * w / np.linalg.norm(w)
-        if label * (w @ worst) <= 0:
-            w = w + label * worst
-            others += 1
-    return np.array(made), w, mistakes, others
 
 
 # ROMMA --------------------------------------------------------------------------------------------------------
@@ -354,22 +290,6 @@ class ReferenceROMMA(Expansion):
         return (c, d) if longer * k <= CAP**2 else (0.0, y / k)
 
 
-def explicit_romma(X, y, aggressive=False):
-    """(scores, w): ROMMA on a weight vector, each step by solving the two equations for c and d."""
-    w, made = np.zeros(X.shape[1]), []
-    for x, label in zip(X, y):
-        made.append(w @ x)
-        if not (label * made[-1] < 1.0 if aggressive else label * made[-1] <= 0.0):
-            continue
-        shortest = label * x / (x @ x)
-        if not w.any() or shortest @ w >= w @ w:
-            w = shortest
-        else:  # w'.x = y and w'.w = |w|^2
-            c, d = np.linalg.solve([[w @ x, x @ x], [w @ w, w @ x]], [label, w @ w])
-            w = c * w + d * x
-    return np.array(made), w
-
-
 # The Voted Perceptron -----------------------------------------------------------------------------------------
 
 
@@ -410,19 +330,6 @@ class ReferenceVoted(Expansion):
         return math.fsum(c * (float(np.sign(value)) if vote else value) for c, value in self.hypotheses(x))
 
 
-def explicit_voted(X, y):
-    """(hypotheses, counts): F Fig. 1 on weight vectors, word by word."""
-    w, counts, kept = np.zeros(X.shape[1]), [0], []
-    for x, label in zip(X, y):
-        if label * (w @ x) > 0.0:
-            counts[-1] += 1
-        else:
-            kept.append(w)
-            w = w + label * x
-            counts.append(1)
-    return np.array([*kept, w]), np.array(counts, dtype=float)
-
-
 # The Adatron --------------------------------------------------------------------------------------------------
 
 
@@ -444,15 +351,3 @@ def adatron(kernel, X, y, step=1.0, epochs=10):
 def adatron_score(kernel, X, y, alpha, x):
     """f(x) of the above."""
     return math.fsum(a * label * kernel_value(kernel, z, x) for a, label, z in zip(alpha, y, X))
-
-
-def explicit_adatron(X, y, step=1.0, epochs=10):
-    """(w, alpha): the same on a weight vector that follows each change of an alpha."""
-    alpha = np.ones(len(X))
-    w = (alpha * y) @ X
-    for _ in range(epochs):
-        for i in range(len(X)):
-            new = max(0.0, alpha[i] + step * (1.0 - y[i] * (w @ X[i])))
-            w = w + (new - alpha[i]) * y[i] * X[i]
-            alpha[i] = new
-    return w, alpha

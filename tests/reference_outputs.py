@@ -32,8 +32,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from reference import (ADAPTIVE, ScalarStep, compared, kernel_value, loss_curvature, loss_derivative, loss_value,
-                       lowest, scalar_gradient, starting_scalar, step_size, surviving, tie)
+from reference import (ADAPTIVE, ScalarStep, compared, kernel_value, loss_curvature, loss_derivative, lowest, scalar_gradient, starting_scalar, step_size, surviving, tie)
 
 #: Losses with one output per label; losses whose scalar is learned as well; losses whose slope has no bound.
 MULTI = ("MulticlassHinge", "NuMulticlassHinge", "MulticlassLogistic", "MulticlassSquared", "GraphHinge", "NuGraphHinge")
@@ -98,20 +97,6 @@ def label_graph(edges, labels):
 # All take (loss, scalar, scores, y, Delta), y being a position in the label order for the losses of MULTI, and the
 # value to predict (or None) for the losses with one output, whose `scores` have length 1 and whose Delta is not
 # looked at. `scalar` is the rho of the hinges; GraphHinge has rho = 1 whatever it is.
-
-
-def value_of(loss, scalar, scores, y, Delta):
-    """l(scores, y): V (16), (20), (25), with -nu rho in a nu-loss (V 6.2.1)."""
-    name, params = loss
-    if name not in MULTI:
-        return loss_value(name, params, scalar, scores[0], y)
-    if name == "MulticlassLogistic":
-        top = np.max(scores)
-        return float(top + math.log(np.sum(np.exp(scores - top))) - scores[y])
-    if name == "MulticlassSquared":
-        return math.fsum(0.5 * ((1.0 if l == y else -1.0) - score) ** 2 for l, score in enumerate(scores))
-    value = max(0.0, _excess(name, scalar, scores, y, Delta)[1])
-    return value - params["nu"] * scalar if name in NU else value
 
 
 def gradient_of(loss, scalar, scores, y, Delta):

@@ -715,38 +715,6 @@ def test_where_trees_do_not_reach_the_ordinary_engine_serves():
         np.testing.assert_allclose(models[0].decision_function(X), models[1].decision_function(X), **CLOSE)
 
 
-def test_one_row_at_a_time():
-    X, y, _, _ = data(ok.Squared(), 6)
-    for budget in BUDGETS:
-        model, chunked = (ok.NORMA("squared", ok.AdditiveSpline(), step=0.05, budget=budget) for _ in range(2))
-        for x, target in zip(X, y):
-            model.learn_one(x, float(target))
-        chunked.partial_fit(X, y)
-        np.testing.assert_allclose(model.predict(X), chunked.predict(X), rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose([model.predict_one(x) for x in X[:5]], model.predict(X[:5]), rtol=1e-12)
-
-
-def test_float32_input():
-    X, y, _, _ = data(ok.Hinge(), 7)
-    narrow = X.astype(np.float32)
-    for budget in BUDGETS:
-        for kernel in (ok.AdditiveSpline(), ok.AdditiveExponential(), ok.AdditiveMatern()):
-            one, other = (ok.NORMA("hinge", kernel, step=0.1, budget=budget) for _ in range(2))
-            found, expected = one.progressive(narrow, y), other.progressive(narrow.astype(float), y)
-            np.testing.assert_allclose(found, expected, **CLOSE)
-            np.testing.assert_allclose(one.decision_function(narrow), other.decision_function(narrow), **CLOSE)
-
-
-def test_input_is_neither_kept_nor_changed():
-    X, y, _, _ = data(ok.Hinge(), 7)
-    copy = X.copy()
-    model = ok.NORMA("hinge", ok.AdditiveSpline(), step=0.1, budget=9).fit(X, y)
-    np.testing.assert_array_equal(X, copy)
-    expected = model.decision_function(copy)
-    X[:] = 0.5
-    np.testing.assert_array_equal(model.decision_function(copy), expected)
-
-
 # ---- Components and knots ------------------------------------------------------------------------------
 
 
@@ -822,14 +790,6 @@ def test_knots_are_the_distinct_values():
     np.testing.assert_allclose(bounded.knots_[0], np.unique(X[:, 0]), rtol=1e-12)    # in the data's units
 
 
-def test_knots_are_copies():
-    model, X, _ = taught("norma", ok.AdditiveSpline())
-    expected = model.decision_function(X)
-    model.knots_[0][:] = 0.0
-    np.testing.assert_array_equal(model.decision_function(X), expected)
-    assert model.knots_[0][0] > 0
-
-
 @each("spec", SPECS, ids=str)
 def test_a_window_that_slides_past_every_term_leaves_an_empty_tree(spec):
     X, y, _, _ = data(ok.Squared(), 1)
@@ -868,25 +828,6 @@ def test_many_examples_keep_a_thousand_knots():
 # ---- Saving, starting from another model ---------------------------------------------------------------
 
 
-@each("kernel", FORMS, ids=repr)
-@each("name", MODELS)
-def test_a_saved_or_pickled_model_continues_bit_for_bit(tmp_path, name, kernel):
-    model, X, y = taught(name, kernel, n=33)
-    model.save(tmp_path / "m.npz")
-    twins = [ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))]
-    for piece in (slice(33, 34), slice(34, 47), slice(47, N)):
-        part = None if y is None else y[piece]
-        expected = model.progressive(X[piece], part)
-        for twin in twins:
-            np.testing.assert_array_equal(twin.progressive(X[piece], part), expected)
-    for twin in twins:
-        np.testing.assert_array_equal(score(twin, X), score(model, X))
-        for j in range(D):
-            np.testing.assert_array_equal(twin.knots_[j], model.knots_[j])
-            np.testing.assert_array_equal(twin.component(j, X[:, j]), model.component(j, X[:, j]))
-        twin._state.engine._check()
-
-
 def test_a_large_saved_model_continues_bit_for_bit(tmp_path):
     """Thousands of knots in an order of their own: the shape of the tree decides the last bit of a sum."""
     rng = np.random.default_rng(0)
@@ -900,14 +841,6 @@ def test_a_large_saved_model_continues_bit_for_bit(tmp_path):
         np.testing.assert_array_equal(twin.predict(X), model.predict(X))
         np.testing.assert_array_equal(twin.progressive(X[3000:], y[3000:]), model.progressive(X[3000:], y[3000:]))
         np.testing.assert_array_equal(twin.predict(X), model.predict(X))
-
-
-def test_a_saved_adatron_on_a_tree(tmp_path):
-    X, y, _, _ = data(ok.Hinge(), 3)
-    model = ok.Adatron(ok.AdditiveMatern(), step=0.05).fit(X, y)
-    model.save(tmp_path / "m.npz")
-    for twin in (ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(twin.decision_function(X), model.decision_function(X))
 
 
 @each("loss", [ok.Hinge(), ok.Squared(), ok.MulticlassHinge(), ok.MulticlassLogistic()], ids=repr)
@@ -928,40 +861,6 @@ def test_a_model_may_start_from_another_one_on_the_tree(loss, spec):
 
 
 # ---- Refused calls -------------------------------------------------------------------------------------
-
-
-def bad_rows():
-    """(name, X, error's word)."""
-    X = points(0, 6)
-    for name, value, word in (("nan", np.nan, "NaN"), ("inf", np.inf, "infinity"), ("zero", 0.0, "bounds"),
-                              ("negative", -0.1, "bounds")):
-        rows = X.copy()
-        rows[4, 1] = value                              # good rows come first
-        yield name, rows, word
-    yield "wide", np.full((6, D + 1), 0.5), "features"
-
-
-@each("budget", BUDGETS, ids=repr)
-@each("bad", list(bad_rows()), ids=lambda bad: bad[0])
-def test_refused_calls_change_nothing(bad, budget):
-    _, rows, word = bad
-    X, y, _, _ = data(ok.Hinge(), 1)
-    model = ok.NORMA("hinge", ok.AdditiveSpline(), step=0.1, budget=budget, offset=True).partial_fit(X, y)
-    before = pickle.dumps(model)
-    calls = [
-        lambda: model.partial_fit(rows, y[:6]),
-        lambda: model.progressive(rows, y[:6]),
-        lambda: model.fit(rows if rows.shape[1] == D else rows * np.nan, y[:6]),
-        lambda: model.learn_one(rows[4], 1),
-        lambda: model.predict(rows),
-        lambda: model.decision_function(rows),
-        lambda: model.predict_one(rows[4]),
-    ]
-    for call in calls:
-        with pytest.raises(ValueError, match=f"{word}|NaN"):
-            call()
-        assert pickle.dumps(model) == before
-    model._state.engine._check()
 
 
 def test_bad_components_are_refused():

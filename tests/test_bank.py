@@ -774,45 +774,6 @@ class TestTurns:
         bank._check()
         assert len(bank) == 6001 and (bank.t_ == 1).all()
 
-    @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
-    def test_signals_while_threads_learn(self):
-        """Ctrl-C again and again, from a handler that also wants to learn new keys: memory must not move under threads."""
-        run_apart("""
-            rng = np.random.default_rng(0)
-            X = rng.normal(size=(30_000, 3))
-            counter, refused, active = [0], [0], [False]
-            def handle(*_):
-                if not active[0]:
-                    return
-                try:
-                    counter[0] += 1
-                    bank.partial_fit(X[:2000], keys=[("new", counter[0], i) for i in range(2000)])
-                except RuntimeError as error:
-                    assert "at work already" in str(error)
-                    refused[0] += 1
-                len(bank), bank.t_.sum()
-                raise KeyboardInterrupt
-            signal.signal(signal.SIGALRM, handle)
-            keys = [*range(30_000)]
-            end = time.monotonic() + 1.5
-            while time.monotonic() < end:
-                bank = ok.Bank(3, "novelty", budget=20, threads=2).partial_fit(X[:1], keys=["first"])
-                signal.setitimer(signal.ITIMER_REAL, *rng.uniform(1e-4, 0.03, size=2))
-                for _ in range(3):
-                    try:
-                        active[0] = True
-                        try:
-                            bank.partial_fit(X, keys=keys)
-                        finally:
-                            active[0] = False
-                    except KeyboardInterrupt:
-                        pass
-                signal.setitimer(signal.ITIMER_REAL, 0)
-                bank._check()
-                pickle.loads(pickle.dumps(bank))
-            assert refused[0]
-        """)
-
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
     def test_a_fork_while_another_thread_learns(self):
         """The child refuses in a sentence what is half learned, goes on with what is whole, and never hangs."""
@@ -854,49 +815,6 @@ class TestTurns:
             done.set(); thread.join()
             bank._check()
             assert outcomes == {0, 1 << 8}, outcomes
-        """)
-
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-    def test_a_fork_from_a_signal_handler(self):
-        """In a thread that learns, and in one that waits for its turn: the child does not wait for threads that it has not."""
-        run_apart("""
-            warnings.simplefilter("ignore")
-            X = np.random.default_rng(0).normal(size=(60_000, 3))
-            bank = ok.Bank(3, "novelty", n_models=60_000, threads=2).partial_fit(X)
-            children = []
-            def handle(*_):
-                children.append(os.fork())
-                if not children[-1]:
-                    signal.alarm(30)
-            signal.signal(signal.SIGUSR1, handle)
-            def interrupted(work):
-                children.clear()
-                timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGUSR1))
-                timer.start()
-                try:
-                    while not children:
-                        work()
-                    code = 0
-                except RuntimeError as error:
-                    code = 1 if "forked" in str(error) else 2
-                if not children[0]:
-                    os._exit(code)
-                timer.join()
-                return os.waitpid(children[0], 0)[1] >> 8
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            assert interrupted(lambda: bank.partial_fit(X)) == 0
-            begun, go = threading.Event(), threading.Event()
-            class Key:
-                def __hash__(self):
-                    begun.set(); go.wait(20)
-                    return 1
-            keyed = ok.Bank(3, "novelty").partial_fit(X[:5], keys=range(5))
-            thread = threading.Thread(target=keyed.partial_fit, args=(X[:1],), kwargs={"keys": [Key()]})
-            thread.start(); begun.wait(20)
-            threading.Timer(1.0, go.set).start()
-            assert interrupted(lambda: keyed.partial_fit(X[:5], keys=range(5))) == 1
-            thread.join()
-            assert len(keyed) == 6
         """)
 
 

@@ -275,14 +275,6 @@ def test_merging(learner, size, chunk):
     assert model.n_terms_ == size
 
 
-@each("learner", LEARNERS)
-def test_merging_in_chunks_is_merging_one_by_one(learner):
-    make, y, *_ = LEARNERS[learner]
-    scores = [progressive(make(ok.Gaussian(1.0), ok.Merging(10)), X, y, chunk, **many_classes(y)) for chunk in CHUNKS]
-    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(scores[0], scores[2], rtol=1e-9, atol=1e-9)
-
-
 @each("learner", ["hinge", "many"])
 def test_merging_with_constants(learner):
     make, y, rule, outputs = LEARNERS[learner]
@@ -523,22 +515,6 @@ def learner_for(budget, learner):
     if budget != "shrinking":
         return LEARNERS[learner][:2]
     return (lambda k, b: ok.Perceptron(k, budget=b)), SIGNS
-
-
-@each("learner", ["hinge", "many"])
-@each("budget", BUDGETS)
-def test_saved_and_copied_models_continue_bit_for_bit(budget, learner, tmp_path):
-    make, y = learner_for(budget, learner)
-    model = make(ok.Gaussian(1.0), BUDGETS[budget])
-    model.partial_fit(X[:100], y[:100], **many_classes(y))
-    model.save(tmp_path / "model.npz")
-    others = [ok.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model))]
-    for rows in (slice(100, 101), slice(101, 110)):
-        scores = model.progressive(X[rows], y[rows])
-        for other in others:
-            np.testing.assert_array_equal(other.progressive(X[rows], y[rows]), scores)
-            same_state(model, other)
-            other._state.engine._check()
 
 
 @each("learner", ["hinge", "many"])

@@ -1,8 +1,6 @@
 """KernelHebbian: against a plain loop in feature space, against eigenvectors, in chunks, and as an estimator."""
-import copy
 import os
 import pathlib
-import pickle
 
 import numpy as np
 import pytest
@@ -90,18 +88,6 @@ def test_the_gradient_is_that_of_the_reconstruction_error_by_differences():
     np.testing.assert_allclose(gradient, by_differences, atol=1e-8)
 
 
-@each("budget, step", [(None, None), (40, None), (5, 0.1), (300, ok.InverseSqrt(0.5))])
-def test_chunks_are_a_loop_over_rows(budget, step):
-    whole = KernelHebbian(4, Gaussian(1.0), budget=budget, step=step, tolerance=1e-2)
-    scores = whole.progressive(X)
-    for sizes in ([1] * 300, [37] * 8 + [4], [150, 150]):
-        parts = KernelHebbian(4, Gaussian(1.0), budget=budget, step=step, tolerance=1e-2)
-        found = np.concatenate([parts.progressive(rows) for rows in np.split(X, np.cumsum(sizes)[:-1])])
-        np.testing.assert_allclose(found, scores, atol=1e-8)
-        np.testing.assert_array_equal(parts.support_vectors_, whole.support_vectors_)
-        assert parts.t_ == 300
-
-
 def test_it_finds_the_eigenvectors_of_a_linear_kernel():
     model = KernelHebbian(3, ok.Linear(), epochs=30).fit(X)
     values, vectors = np.linalg.eigh(np.cov(X.T, bias=True))
@@ -123,25 +109,6 @@ def test_digits_beside_kernel_pca():
         assert largest_angle(wanted[:, :r], once.transform(digits)[:, :r]) < one_pass
         assert largest_angle(wanted[:, :r], often.transform(digits)[:, :r]) < passes
     np.testing.assert_allclose(often.eigenvalues_, exact.eigenvalues_ / 2000, rtol=0.15)
-
-
-def test_a_copy_and_a_pickle_go_on_alike():
-    model = KernelHebbian(2, "gaussian", budget=20).partial_fit(X[:100])
-    scores = [other.progressive(X[100:]) for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), model)]
-    np.testing.assert_array_equal(scores[0], scores[2])
-    np.testing.assert_array_equal(scores[1], scores[2])
-
-
-def test_a_refused_call_changes_nothing():
-    model = KernelHebbian(2, ok.Polynomial(9), budget=20).partial_fit(X[:50])
-    before = model.transform(X)
-    for rows, message in ((np.r_[X[:3], [[1e200, 0, 0]]], "Row 3 of X"), (X[:, :2], "2 features"), ([[np.nan] * 3], "NaN")):
-        with pytest.raises(ValueError, match=message):
-            model.partial_fit(rows)
-    with pytest.raises(ValueError, match="n_components"):
-        model.set_params(n_components=3).partial_fit(X)
-    np.testing.assert_array_equal(model.set_params(n_components=2).transform(X), before)
-    assert model.t_ == 50
 
 
 @each("parameters", [{"n_components": 0}, {"delay": 0.0}, {"tolerance": 1.0}, {"budget": 0}, {"step": -1.0}, {"epochs": 0},

@@ -168,54 +168,6 @@ def test_widths_of_a_stream_follow_its_first_rows_however_it_is_cut(model, tmp_p
         np.testing.assert_allclose(stream, given, rtol=1e-9, atol=1e-9 * np.abs(given).max())
 
 
-def test_learn_one_goes_the_same_way():
-    whole, one = ok.SILK().partial_fit(X * 64, LABELS), ok.SILK().partial_fit(X[:1] * 64, LABELS[:1], classes=["a", "b"])
-    for x, y in zip(X[1:] * 64, LABELS[1:]):
-        one.learn_one(x, y)
-    np.testing.assert_allclose(one.decision_function(X * 64), whole.decision_function(X * 64), atol=1e-12)
-    assert one.kernel_.width == pytest.approx(64 * 0.9)
-
-
-class Stop(BaseException):
-    """As Ctrl-C, which pytest would take for its own."""
-
-
-class Breaking(ok.Loss):
-    """The absolute loss, until it is asked about 13 for the n-th time."""
-
-    task = "regression"
-
-    def __init__(self, times):
-        self.times, self.asked = times, 0
-
-    def value(self, score, y):
-        return abs(score - y)
-
-    def derivative(self, score, y):
-        self.asked += y == 13.0
-        if self.asked == self.times:
-            raise Stop
-        return np.sign(score - y)
-
-
-def test_an_interrupted_beginning_goes_on_as_if_nothing_had_been():
-    """While rows are learned, and while they are learned anew."""
-    y, rows = NUMBERS.copy(), X * 64
-    y[5] = 13.0
-    rows[:10] /= 8  # so that both looks change something
-    expected = ok.NORMA(Breaking(-1), step=0.1).partial_fit(rows, y)
-    for times, done in ((1, 5), (2, 10), (3, 100)):
-        model = ok.NORMA(Breaking(times), step=0.1)
-        with pytest.raises(Stop) as info:
-            model.partial_fit(rows, y)
-        assert info.value.rows_learned == done == model.t_
-        model._state.engine._check()
-        model._state.loss.times = -1
-        model.partial_fit(rows[done:], y[done:])
-        assert model.t_ == 300
-        np.testing.assert_allclose(model.predict(rows), expected.predict(rows), atol=1e-9)
-
-
 def test_widths_of_fit_follow_all_rows():
     rows = X * np.where(np.arange(300) < 100, 1.0, 1000.0)[:, None]  # the first say little
     for model in (ok.SILK(), ok.LASVM(), ok.Adatron(), ok.KRLS("multiclass_squared")):

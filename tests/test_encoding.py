@@ -167,16 +167,6 @@ def test_words_that_come_too_late_are_spread_over_the_slots():
     assert np.array_equal(encoder.transform(late), rows)
 
 
-def test_memory_is_constant_whatever_the_words():
-    encoder, rows = RunningEncoder(slots=8), [[f"user {i}", "long" * (i + 1)] for i in range(3000)]
-    encoder.partial_fit(rows[:99])
-    assert len(json.dumps(encoder.to_dict())) < 6000
-    with pytest.warns(UserWarning, match="Column 'x[01]'"):
-        encoder.partial_fit(rows[99:])
-    assert len(json.dumps(encoder.to_dict())) < 3000
-    assert encoder.n_features_out_ == 18 and encoder.transform([["nobody", None]]).shape == (1, 18)
-
-
 def test_rare_words_and_holes_do_not_dominate_distances():
     rng = np.random.default_rng(0)
     n = 2000
@@ -514,88 +504,6 @@ def test_every_algorithm_takes_rows_as_they_come():
         assert model.n_features_in_ == 8 and list(model.feature_names_in_) == list(rows[0])
         assert model.encoder_.feature_names_out == encoder.feature_names_out
         assert not hasattr(plain, "encoder_")
-
-
-def test_learning_in_chunks_one_by_one_and_from_copies_is_one():
-    rows, y, _ = people()
-    for make in (lambda: ok.SILK("logistic", ok.Gaussian(3.0), scale=True, encode=True),
-                 lambda: ok.KRLS("multiclass_squared", scale=True, encode=True),
-                 lambda: ok.SelfTuned("multiclass_squared", encode=True)):
-        whole, parts = make(), make()
-        expected = whole.progressive(rows, y, classes=[False, True])
-        said = [parts.progressive(rows[:1], y[:1], classes=[False, True])]
-        for first in range(1, 150, 37):
-            parts = pickle.loads(pickle.dumps(parts))
-            said.append(parts.progressive(pd.DataFrame(rows[first : first + 37]), y[first : first + 37]))
-        np.testing.assert_allclose(np.concatenate(said), expected, atol=1e-9)
-        single = make().partial_fit(rows[:1], y[:1], classes=[False, True])
-        for x, label in zip(rows[1:], y[1:].tolist(), strict=True):
-            single.learn_one(x, label)
-        np.testing.assert_allclose(single.predict_proba(rows), whole.predict_proba(rows), atol=1e-9)
-        assert single.encoder_.to_dict() == whole.encoder_.to_dict()
-
-
-def test_files_have_the_encoder(tmp_path):
-    rows, y, numbers = people()
-    for encode in (True, RunningEncoder(3, cycles=("week",))):
-        for model in (ok.SILK("squared", scale=True, encode=encode), ok.SelfTuned(encode=encode)):
-            model.partial_fit(rows[:80], numbers[:80])
-            model.save(tmp_path / "model.npz")
-            loaded = ok.load(tmp_path / "model.npz")
-            assert loaded.encoder_.to_dict() == model.encoder_.to_dict()
-            np.testing.assert_array_equal(
-                loaded.progressive(rows[80:], numbers[80:]), model.progressive(rows[80:], numbers[80:])
-            )
-    ok.SILK(encode=True).save(tmp_path / "fresh.npz")
-    assert ok.load(tmp_path / "fresh.npz").encode is True
-
-
-def test_a_refused_call_leaves_the_encoder_as_it_was():
-    rows, y, numbers = people()
-    for model in (ok.SILK(encode=True, scale=True), ok.KRLS("squared", encode=True), ok.SelfTuned(encode=True)):
-        target = y if model.loss is None and not isinstance(model, ok.SelfTuned) else numbers
-        for bad in (target[:5], [None] * 150, np.full(150, np.nan)):
-            with pytest.raises((ValueError, TypeError)):
-                model.fit(rows, bad)
-            assert not hasattr(model, "encoder_")
-        model.partial_fit(rows[:60], target[:60])
-        before = pickle.dumps(model)
-        strange = [{**row, "city": "Ulm"} for row in rows]
-        for call in (model.fit, model.partial_fit, model.progressive):
-            with pytest.raises((ValueError, TypeError)):
-                call(strange, target[:7])
-            with pytest.raises(ValueError, match="Row 3 of X, column 'count'"):
-                call([*rows[:3], {**rows[3], "count": np.inf}], target[:4])
-            assert pickle.dumps(model) == before
-        model.predict(strange)
-        assert pickle.dumps(model) == before
-
-
-def test_after_an_error_the_encoder_has_seen_what_was_learned():
-    rows, y, numbers = people()
-
-    class Weary(ok.Loss):
-        """Squared loss until the target is 100."""
-
-        task = "regression"
-
-        def value(self, score, y):
-            return 0.5 * (score - y) ** 2
-
-        def derivative(self, score, y):
-            if np.any(np.asarray(y) == 100.0):
-                raise KeyboardInterrupt
-            return score - y
-
-    numbers[90] = 100.0
-    model = ok.NORMA(Weary(), ok.Gaussian(3.0), encode=True, scale=True)
-    model.partial_fit(rows[:50], numbers[:50])
-    with pytest.raises(KeyboardInterrupt):
-        model.partial_fit(rows[50:], numbers[50:])
-    assert model.t_ == model.encoder_.count_ == 90
-    assert model.encoder_.to_dict() == RunningEncoder().fit(rows[:90]).to_dict()
-    model.partial_fit(rows[91:], numbers[91:])
-    assert model.t_ == model.encoder_.count_ == 149
 
 
 def test_encode_is_settled_by_the_first_fit():

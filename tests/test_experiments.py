@@ -4,9 +4,7 @@ import csv
 import os
 import pathlib
 import sys
-import warnings
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,14 +18,11 @@ if not (DOCS / "experiments").exists():
 sys.path.insert(0, str(DOCS))
 
 from experiments import EXPERIMENTS, svmd_digits
-from experiments.data import Data, MissingData, stand_in
-from experiments.experiment import Check, Experiment, Results, table, write
-from experiments.ilk_video import area, recovery, roc
-from experiments.learners import mistaken, mistakes, untuned
+from experiments.data import Data, stand_in
+from experiments.experiment import Check, Experiment, Results, write
+from experiments.learners import mistaken, mistakes
 from experiments.norma_fig3 import alerts_of, detector
-from experiments.panels import Dots, Images, Lines, Points
 from experiments.run import main
-from experiments.svmd_fig7 import rise_of
 
 SHARED = pathlib.Path(os.environ.get("ONLINEKERNELS_SHARED", pathlib.Path(__file__).parents[2] / "shared"))
 PROMISED = (
@@ -35,7 +30,6 @@ PROMISED = (
     "svmd-fig8 herbster-speed herbster-additive"
 ).split()
 LONG = ["ilk-fig4", "svmd-fig7", "svmd-fig8"]  # more than a second even in their quick form
-CURVE = Lines("t", "x", "y", {"a": np.arange(3.0)})
 
 
 def rows_of(path):
@@ -54,12 +48,6 @@ def quick():
         return done[name]
 
     return run
-
-
-@pytest.fixture
-def without_matplotlib(monkeypatch):
-    for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
-        monkeypatch.setitem(sys.modules, name, None)
 
 
 # ---- The registry ---------------------------------------------------------------------------------
@@ -83,13 +71,6 @@ def test_pages_have_claim_and_verdict_of_each_report():
         assert experiment.name == name
         assert experiment.claim.endswith(".")
         assert experiment.paper[0] in "KIVH"
-
-
-def test_the_list_has_names_and_claims(capsys):
-    assert main(["--list"]) == 0
-    text = capsys.readouterr().out
-    for name in EXPERIMENTS:
-        assert f"{name}: " in text and EXPERIMENTS[name].claim in text
 
 
 # ---- Each of them, quickly ------------------------------------------------------------------------
@@ -133,19 +114,6 @@ def checks_have_figures_and_decide(results):
         assert "nan" not in check.found
 
 
-@each("name", ["norma-fig2", "norma-fig3", "ilk-fig1", "ilk-fig2"])
-def test_pictures(name, quick, tmp_path):
-    """One with each kind of panel."""
-    pytest.importorskip("matplotlib")
-    assert f"{name}.png" in write(name, quick(name), tmp_path)
-    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_runs_repeat_themselves(quick):
-    again = EXPERIMENTS["norma-fig2"].results(Data(quick=True))
-    assert again.table == quick("norma-fig2").table
-
-
 # ---- The command ----------------------------------------------------------------------------------
 
 
@@ -163,12 +131,6 @@ def test_the_command_prints_the_claim_the_table_and_the_verdict(tmp_path, capsys
     ]
 
 
-def test_without_matplotlib_there_are_numbers_and_a_hint(without_matplotlib, tmp_path, capsys):
-    assert main(["svmd-fig4", "--quick", "--out", str(tmp_path)]) == 0
-    assert "No picture: that takes matplotlib" in capsys.readouterr().out
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".csv"]
-
-
 def test_missing_data_is_said_and_nothing_is_written(tmp_path, capsys):
     assert main(["svmd-fig8", "--out", str(tmp_path / "out"), "--data", str(tmp_path)]) == 1
     captured = capsys.readouterr()
@@ -176,14 +138,6 @@ def test_missing_data_is_said_and_nothing_is_written(tmp_path, capsys):
     assert "'wipo_alpha_D_lsa100' is not there in" in captured.err
     assert "--quick" in captured.err
     assert not (tmp_path / "out").exists()
-
-
-def test_missing_data_stops_one_experiment_and_not_the_others(tmp_path, capsys, monkeypatch):
-    results = Results(table=[{"a": 1}], panels=[CURVE], checks=[Check("x", "1", True)])
-    small = replace(EXPERIMENTS["herbster-additive"], run=lambda data, quick, seeds: results)
-    monkeypatch.setitem(EXPERIMENTS, small.name, small)
-    assert main(["svmd-fig8", "herbster-additive", "--out", str(tmp_path)]) == 1
-    assert "verdict: The claim holds." in capsys.readouterr().out
 
 
 @each(
@@ -199,12 +153,6 @@ def test_wrong_arguments(arguments, message, capsys):
         main([*arguments])
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
-
-
-def test_a_folder_that_is_not_there(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        main(["svmd-fig3", "--data", str(tmp_path / "nowhere")])
-    assert "there is no folder" in capsys.readouterr().err
 
 
 # ---- Verdicts and tables --------------------------------------------------------------------------
@@ -223,15 +171,6 @@ def test_verdicts(holds, words):
     assert results.verdict == words
 
 
-def test_a_report_says_no_where_a_check_fails():
-    experiment = Experiment("x", "K", "title", "Claim.", run=None)
-    results = Results(table=[{"a": "b"}], checks=[Check("first", "1 of 2", True), Check("second", "2 of 2", False)])
-    lines = experiment.report(results, Data()).splitlines()
-    assert "  yes  first: 1 of 2" in lines
-    assert "  NO   second: 2 of 2" in lines
-    assert not any("quick" in line for line in lines)
-
-
 def test_only_made_up_data_takes_the_verdict_away(tmp_path):
     """A quick run on real data has one, and so has one that needs no data."""
     np.savez(tmp_path / "usps.npz", **stand_in("usps"))
@@ -244,97 +183,7 @@ def test_only_made_up_data_takes_the_verdict_away(tmp_path):
         assert f"\nverdict: {verdict}" in said
 
 
-def test_a_table_is_aligned():
-    lines = table([{"name": "a", "value": 12345.678}, {"name": "long name", "value": None}])
-    assert lines == ["name           value", "a          1.235e+04", "long name"]
-
-
-def test_seeds_of_quick_and_of_full_runs(tmp_path):
-    seen = []
-
-    def run(data, quick, seeds):
-        seen.append((quick, list(seeds)))
-        return Results(table=[{"a": 1}], panels=[CURVE])
-
-    experiment = Experiment("x", "K", "title", "Claim.", run=run, seeds=4)
-    experiment.reproduce(Data(), tmp_path)
-    experiment.reproduce(Data(quick=True), tmp_path)
-    assert seen == [(False, [0, 1, 2, 3]), (True, [0, 1])]
-
-
-def test_a_learner_that_goes_wrong_is_a_result_and_other_warnings_are_not():
-    def run(data, quick, seeds):
-        warnings.warn("Learning has stalled: the step is tiny.", RuntimeWarning, stacklevel=2)
-        warnings.warn("invalid value encountered", RuntimeWarning, stacklevel=2)
-
-    with pytest.warns(RuntimeWarning) as said:
-        Experiment("x", "K", "title", "Claim.", run=run).results(Data())
-    assert [str(warning.message) for warning in said] == ["invalid value encountered"]
-
-
 # ---- Data -----------------------------------------------------------------------------------------
-
-
-def test_a_file_is_taken_before_a_stand_in(tmp_path):
-    arrays = stand_in("usps", seed=5)
-    np.savez(tmp_path / "usps.npz", **arrays)
-    data = Data(tmp_path, quick=True)
-    assert (data.load("usps")["X_train"] == arrays["X_train"]).all()
-    assert data.sources["usps"].endswith("usps.npz")
-    data.load("mnist")
-    assert "stand-in" in data.sources["mnist"]
-
-
-def test_without_scikit_learn_the_message_says_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(MissingData, match="scikit-learn, which could fetch it, is not installed"):
-        Data().load("usps")
-
-
-def fake_openml(monkeypatch, fetch):
-    monkeypatch.setitem(sys.modules, "sklearn", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", SimpleNamespace(fetch_openml=fetch))
-
-
-def test_without_a_network_the_message_says_so(monkeypatch):
-    def fetch(**_):
-        raise OSError("no route")
-
-    fake_openml(monkeypatch, fetch)
-    with pytest.raises(MissingData, match="OpenML did not give it: OSError"):
-        Data().load("mnist")
-
-
-def test_digits_of_openml_become_those_of_the_files(monkeypatch):
-    """USPS there has values in [-1, 1], labels 1 to 10 as words, and training digits first."""
-    pixels = np.tile(np.linspace(-1, 1, 256), (7293, 1))
-    labels = np.array([str(1 + i % 10) for i in range(7293)])
-    fake_openml(monkeypatch, lambda **_: SimpleNamespace(data=pixels, target=labels))
-    usps = Data().load("usps")
-    assert usps["X_train"].shape == (7291, 256) and usps["X_test"].shape == (2, 256)
-    assert usps["X_train"][0, 0] == -1000 and usps["X_train"][0, -1] == 1000
-    assert usps["y_train"][:11].tolist() == [*range(10), 0]
-
-
-@each("name", ["usps", "mnist", "wipo_alpha_D_lsa100", "hmc_imclef07d"])
-def test_stand_ins_look_like_the_real_thing(name):
-    """So that what runs on one runs on the other."""
-    path = SHARED / "data" / f"{name}.npz"
-    if not path.exists():
-        pytest.skip(f"{name} is not there")
-    made = stand_in(name)
-    with np.load(path, allow_pickle=False) as real:
-        for key in ("X_train", "y_train", "X_test", "y_test"):
-            assert made[key].ndim == real[key].ndim
-            assert np.can_cast(made[key].dtype, np.float64) == np.can_cast(real[key].dtype, np.float64)
-        if name in ("usps", "mnist"):
-            assert made["X_train"].shape[1:] == real["X_train"].shape[1:]
-            assert made["X_train"].min() >= real["X_train"].min() and made["X_train"].max() <= real["X_train"].max()
-        else:
-            separator = {"wipo_alpha_D_lsa100": "D", "hmc_imclef07d": "@"}[name]
-            assert {label.count(separator) for label in made["y_train"]} <= {
-                label.count(separator) for label in real["y_train"]
-            }
 
 
 # ---- The pieces -----------------------------------------------------------------------------------
@@ -346,42 +195,6 @@ def test_the_scheduled_control_moves_the_logarithm_of_its_margin():
     scores, steps = model.progressive(np.zeros((1, 3)), [1], classes=[-1, 1], return_steps=True)
     assert steps[0] == np.sqrt(10 / 11) and (model.kernel.width, model.regularization) == (svmd_digits.KERNEL_WIDTH, 1.0)
     assert np.log(model.margin_ / 0.5) == pytest.approx(-np.sqrt(10 / 11) * 0.5 * (1 - 0.2))
-
-
-def test_the_area_is_the_share_of_pairs_in_the_right_order():
-    rng = np.random.default_rng(0)
-    scores, truth = rng.integers(0, 10, size=(20, 15)).astype(np.float32), rng.random((20, 15)) < 0.3
-    fore, back = scores[truth], scores[~truth]
-    pairs = (fore[:, None] < back).mean() + 0.5 * (fore[:, None] == back).mean()
-    assert area(scores, truth) == pytest.approx(pairs)
-
-
-def test_a_thinned_roc_curve_keeps_ends_and_lies_on_the_whole_one():
-    rng = np.random.default_rng(1)
-    truth = rng.random(5000) < 0.2
-    scores = rng.normal(size=5000) - truth
-    whole, thin = roc(scores, truth, most=None), roc(scores, truth, most=100)
-    assert len(thin[0]) <= 102
-    assert (thin[0][0], thin[1][0], thin[0][-1], thin[1][-1]) == (0, 0, 1, 1)
-    assert set(zip(*thin, strict=True)) <= set(zip(*whole, strict=True))
-
-
-def test_recovery_counts_frames_until_the_background_is_known():
-    scores = np.ones((10, 4, 5))
-    scores[3:6] = 0.0
-    masks = np.zeros((10, 4, 5), dtype=bool)
-    assert recovery(scores, masks, 3) == 3
-    assert recovery(scores, masks, 6) == 0
-    assert recovery(np.zeros((10, 4, 5)), masks, 2, most=5) == 5
-    masks[3, 0] = scores[3, 1:] = True  # what is novel is foreground: nothing to recover from
-    assert recovery(scores, masks, 3) == 0
-
-
-def test_the_rise_of_a_step():
-    steps = np.r_[np.full(10, 0.5), 1.0, np.full(20, 0.1)]
-    assert rise_of(steps, 10) == 2.0
-    assert rise_of(steps, 15) == 1.0
-    assert rise_of(np.zeros(30), 5) == 1.0
 
 
 def test_alerts_are_the_examples_below_the_margin_of_their_time():
@@ -415,30 +228,6 @@ def test_a_tie_is_a_mistake():
         assert mistakes(model, [[1.0], [1.0]], [label, label], classes=range(3)).tolist() == [True, False]
     scores = np.array([[0.0, 2.0, 1.0], [2.0, 2.0, 1.0], [0.0, 0.0, 3.0]])
     assert mistaken(list("abc"), scores, list("bbc")).tolist() == [False, True, False]
-
-
-def test_quick_runs_leave_out_the_papers_figures(quick):
-    for name in EXPERIMENTS:
-        assert not [column for column in quick(name).table[0] if column.startswith("paper")]
-        assert not [check.claim for check in quick(name).checks if "the paper's" in check.claim and "%" in check.claim]
-
-
-def test_untuned_takes_what_belongs_to_the_problem():
-    assert untuned("multiclass", budget=7).budget == 7
-
-
-def test_long_curves_are_thinned_and_keep_their_ends():
-    panel = Lines("t", "x", "y", {"long": np.arange(10_000.0), "short": ([3.0, 4.0], [5.0, 6.0])}, logarithmic=("x",))
-    points = list(panel.points())
-    long = [(x, y) for name, x, y in points if name == "long"]
-    assert len(long) <= 400 and long[0] == (1, 0.0) and long[-1] == (10_000, 9_999.0)
-    assert [(x, y) for name, x, y in points if name == "short"] == [(3.0, 5.0), (4.0, 6.0)]
-
-
-def test_points_dots_and_images_say_their_numbers():
-    assert list(Points("t", "x", "y", {"a": [(1, 2)]}).points()) == [("a", 1, 2)]
-    assert list(Dots("t", "y", {"a": [3.0, 4.0]}).points()) == [("a", 0, 3.0), ("a", 1, 4.0)]
-    assert list(Images("t", [np.zeros((2, 2))]).points()) == []
 
 
 # ---- Figures of the papers, on their data ---------------------------------------------------------

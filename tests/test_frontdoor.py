@@ -30,32 +30,12 @@ RNG = np.random.default_rng(0)
 N = 280
 X = RNG.normal(size=(N, 3))
 NUMBERS = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * RNG.normal(size=N)
-SEVERAL = np.column_stack([NUMBERS, 1e3 * X[:, 2] ** 2])
 LABELS = np.array(["one", "two", "three"])[np.digitize(NUMBERS, [-0.3, 0.6])]
 LABELS[:90][LABELS[:90] == "three"] = "two"
-KINDS = {
-    "low classes": (lambda: OnlineKernelClassifier("low"), LABELS),
-    "balanced classes": (lambda: OnlineKernelClassifier("low", threshold="balanced"), LABELS),
-    "medium classes": (OnlineKernelClassifier, LABELS),
-    "low numbers": (lambda: OnlineKernelRegressor("low"), NUMBERS),
-    "several numbers": (OnlineKernelRegressor, SEVERAL),
-    "novelty": (lambda: OnlineKernelDetector(0.1), None),
-    "fading novelty": (lambda: OnlineKernelDetector(0.1, "low", memory=100), None),
-}
-each_kind = pytest.mark.parametrize("make, y", KINDS.values(), ids=KINDS)
 
 
 def part(array, rows):
     return None if array is None else array[rows]
-
-
-def in_chunks(model, size, y, rows=X):
-    found = []
-    for begin in range(0, len(rows), size):
-        chunk = slice(begin, begin + size)
-        found.append(model.progressive(rows[chunk], part(y, chunk)).reshape(len(rows[chunk]), -1))
-    width = max(scores.shape[1] for scores in found)
-    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found])
 
 
 def calibration_error(said, hit, bins=15):
@@ -64,33 +44,6 @@ def calibration_error(said, hit, bins=15):
 
 
 # ---- Learners like all others -----------------------------------------------------------------------------------------
-
-
-@each_kind
-def test_chunks(make, y):
-    whole, *others = (in_chunks(make(), size, y) for size in (N, 37, 3))
-    scale = np.maximum(1.0, np.abs(whole).max(axis=0))
-    for scores in others:
-        if y is None:  # a rank that is a rounding error away is one place away
-            assert np.quantile(np.abs(scores - whole), 0.99) < 0.02
-        else:
-            assert (np.abs(scores - whole) < 1e-5 * scale).all()
-
-
-@each_kind
-def test_saved_models_go_on_bit_for_bit(make, y, tmp_path):
-    for begin in (0, 1, 50, 200):
-        model = make()
-        if begin:
-            model.partial_fit(X[:begin], part(y, slice(begin)))
-        model.save(tmp_path / "model.npz")
-        others = [load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model))]
-        rest = slice(begin, begin + 60)
-        expected = model.progressive(X[rest], part(y, rest))
-        for other in others:
-            assert np.array_equal(other.progressive(X[rest], part(y, rest)), expected)
-            assert np.array_equal(other.predict(X), model.predict(X))
-            other._check()
 
 
 def test_answers():

@@ -12,7 +12,6 @@ from onlinekernels.base.labelsets import ManyLabels
 X = np.random.default_rng(0).normal(size=(12, 2))
 Y = np.array(list("abcabcabcabc"))
 TREE = ok.Taxonomy({"a": "v", "b": "v", "c": "root", "v": "root"})
-OWN_DISTANCE = np.array([[0, 1, 2], [1, 0, 3], [0.5, 3, 0]])
 
 
 def test_taxonomy_against_its_definition():
@@ -183,41 +182,6 @@ def test_combinations_that_make_no_sense_are_refused_in_a_sentence(build, words)
         build()
 
 
-@each("model", [
-    ok.NORMA(ok.GraphHinge(), labels=TREE, budget=5),
-    ok.NORMA(ok.GraphHinge(), labels=ok.Labels(list("abc"), OWN_DISTANCE, np.ones((3, 3)) + np.eye(3)), budget=5),
-    ok.SILK(ok.MulticlassHinge(), budget=5),
-    ok.SVMD(ok.MulticlassLogistic(), budget=5, offset=True),
-    ok.SVMD(ok.MulticlassSquared(), budget=5, offset=True),
-    ok.ILK(ok.MulticlassHinge(), exact=True),
-    ok.NORMA(ok.NuGraphHinge(), "linear", labels=ok.LabelGraph([("a", "b", 1.0), ("b", "c", 2.0)])),
-], ids=repr)
-def test_refused_labels_change_nothing_and_saved_models_go_on(model, tmp_path):
-    first = {} if model.labels is not None else {"classes": ["a", "b", "c"]}
-    model = pickle.loads(pickle.dumps(model)).partial_fit(X[:6], Y[:6], **first)
-    before = pickle.dumps(model)
-    for bad, words in ((["a", "zebra"], "zebra"), ([["a"], "b"], "y"), ([float("nan"), 1.0], "NaN|unknown")):
-        with pytest.raises(ValueError, match=words):
-            model.partial_fit(X[:2], bad)
-    assert pickle.dumps(model) == before
-    model.save(tmp_path / "m.npz")
-    twin = ok.load(tmp_path / "m.npz")
-    assert repr(twin) == repr(model)
-    np.testing.assert_array_equal(twin.progressive(X[6:], Y[6:]), model.progressive(X[6:], Y[6:]))
-    np.testing.assert_array_equal(twin.predict(X), model.predict(X))
-    assert twin.classes_.tolist() == model.classes_.tolist()
-
-
-def test_any_hashable_is_a_label():
-    labels = np.empty(12, dtype=object)
-    labels[:] = [("t", 1), 3, "s"] * 4
-    model = ok.SILK(ok.MulticlassHinge(), ok.Gaussian(0.5)).fit(X, labels)
-    assert set(model.predict(X).tolist()) <= {("t", 1), 3, "s"}
-    assert model.predict_one(X[0]) in {("t", 1), 3, "s"}
-    mixed = ok.NORMA(ok.MulticlassHinge()).partial_fit(X[:4], ["a", 3, "a", 3])
-    assert mixed.classes_.tolist() == ["a", 3]
-
-
 @each("order, y", [
     ([1, 0, 2], [0, 1, 2, 1]), ([1, 0, 2], [0.0, 2.0]), ([3, 1], [1, 3, 3]), ([3, 1], [1, 2]), ([1, 0], [1, -1]), ([1, 0], [5, 0]),
     ([0, 9], [9, 0, 9]), ([True, False], [1, 0]),
@@ -310,24 +274,6 @@ def test_a_row_that_was_not_learned_does_not_settle_which_label_is_negative():
         with pytest.raises(FloatingPointError):
             learn()
     assert model.partial_fit([[1.0]], [-1]).classes_.tolist() == [-1, 1]
-
-
-@each("loss", ["hinge", "multiclass_hinge"])
-@each("missing", [None, float("nan")])
-def test_missing_labels_are_refused(loss, missing):
-    X = np.arange(3.0)[:, None]
-    with pytest.raises(ValueError, match="y contains NaN or None"):
-        ok.NORMA(loss).partial_fit(X, np.array(["a", missing, "b"], dtype=object))
-    fitted = ok.NORMA(loss).partial_fit(X, ["a", "b", "a"])
-    with pytest.raises(ValueError):
-        fitted.learn_one([1.0], missing)
-
-
-@each("dtype", ["object", "string", "category"])
-def test_missing_labels_of_pandas_are_refused(dtype):
-    pandas = pytest.importorskip("pandas")
-    with pytest.raises(ValueError, match="y contains NaN or None"):
-        ok.NORMA("multiclass_hinge").partial_fit(np.arange(3.0)[:, None], pandas.Series(["a", None, "b"], dtype=dtype))
 
 
 @each("look", [lambda tree: tree.names(), lambda tree: tree.nodes(), lambda tree: tree.validate()])
@@ -474,11 +420,3 @@ def test_weights_of_classes_and_of_examples_multiply():
     both = ok.NORMA(**settings, class_weight={"b": 3.0}).partial_fit(X, y, sample_weight=weights)
     by_hand = ok.NORMA(**settings).partial_fit(X, y, sample_weight=weights * np.where(y == "b", 3.0, 1.0))
     np.testing.assert_allclose(both.decision_function(X), by_hand.decision_function(X), atol=1e-12)
-
-
-def test_a_score_of_zero_is_the_first_class():
-    """For whoever asks: what is predicted, and the target that is judged."""
-    model = ok.NORMA().fit([[0.0], [1.0]], ["no", "yes"])
-    scores = np.array([[0.0], [-0.0], [1e-300], [-1e-300]])
-    assert model._state.labels.decode(scores).tolist() == ["no", "no", "yes", "no"]
-    assert model._state.labels.chosen(scores).tolist() == [-1.0, -1.0, 1.0, -1.0]

@@ -170,20 +170,6 @@ def test_any_chunks_agree_with_the_paper(seed, n, penalty, cuts, finish):
     agrees(model, oracle, X + 0.2)
 
 
-def test_one_by_one_is_the_same_to_the_last_digits():
-    X, y, _ = stream(5, 300, 3)
-    whole, single, one = (ok.LASVM(ok.Gaussian(1.0)) for _ in range(3))
-    scores = whole.progressive(X, y)
-    single_scores = np.concatenate([single.progressive(X[i : i + 1], y[i : i + 1], [-1, 1]) for i in range(300)])
-    one.partial_fit(X[:1], y[:1], [-1, 1])
-    for x, label in zip(X[1:], y[1:].tolist()):
-        one.learn_one(x, label)
-    np.testing.assert_allclose(single_scores, scores, rtol=1e-11, atol=1e-11)
-    for model in (single, one):
-        np.testing.assert_allclose(model.dual_coef_, whole.dual_coef_, rtol=1e-11)
-        np.testing.assert_array_equal(model.support_vectors_, whole.support_vectors_)
-
-
 def kkt_gap(model, X, y, penalty, kernel):
     """By how much the conditions of the optimum over all rows are missed: max of g_i - g_j, where a_i may grow and a_j shrink.
 
@@ -357,32 +343,6 @@ def test_examples_far_from_the_margin_do_not_stay():
     assert model.score(X, y) > 0.99
 
 
-@each("kind", ["dense", "single", "sparse", "objects", "precomputed", "additive"])
-def test_a_saved_or_pickled_model_continues_bit_for_bit(tmp_path, kind):
-    X, y, _ = stream(11, 160, 3)
-    kernel, points = {
-        "dense": (ok.Gaussian(0.9), X),
-        "single": (ok.Gaussian(0.9), X.astype(np.float32)),
-        "sparse": (ok.Gaussian(0.9), None),
-        "objects": (near, X),
-        "precomputed": (ok.Precomputed(ok.Gaussian(0.9)(X)), np.arange(160)[:, None]),
-        "additive": (ok.AdditiveExponential(), X),
-    }[kind]
-    if points is None:
-        points = pytest.importorskip("scipy.sparse").csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
-    model = ok.LASVM(kernel, penalty=3.0).partial_fit(points[:70], y[:70])
-    model.save(tmp_path / "m.npz")
-    twins = [ok.load(tmp_path / "m.npz", **({"kernel": near} if kind == "objects" else {})), pickle.loads(pickle.dumps(model))]
-    for go_on in (lambda m: m.progressive(points[70:71], y[70:71]), lambda m: m.progressive(points[71:150], y[71:150]),
-                  lambda m: m.finish().decision_function(points), lambda m: m.progressive(points[150:], y[150:])):
-        expected = go_on(model)
-        for twin in twins:
-            np.testing.assert_array_equal(go_on(twin), expected)
-            twin._state.engine._check()
-    for twin in twins:
-        np.testing.assert_array_equal(twin.dual_coef_, model.dual_coef_)
-
-
 def near(x, z):
     return float(np.exp(-np.sum((np.asarray(x) - np.asarray(z)) ** 2)))
 
@@ -408,43 +368,6 @@ def test_a_file_with_coefficients_out_of_bounds_is_refused():
         state["_state"]["learned"][name][..., 3] = value
         with pytest.raises(ValueError):
             ok.LASVM().__setstate__(state)
-
-
-def test_refused_input_changes_nothing():
-    X, y, _ = stream(4, 60)
-    model = ok.LASVM("linear").partial_fit(X, y)
-    before = pickle.dumps(model)
-    for points, labels, error in (
-        ([[np.nan, 1.0]], [1], ValueError), ([[1.0]], [1], ValueError), ([[1.0, 2.0]], [5], ValueError),
-        ([[1e100, 0.0]], [1], FloatingPointError),
-    ):
-        with pytest.raises(error):
-            model.partial_fit(points, labels)
-        assert pickle.dumps(model) == before
-    with pytest.raises(ValueError, match="initial"):
-        ok.LASVM("linear").partial_fit(X, y, initial=model)
-    with pytest.raises(ValueError, match="LASVM cannot be combined"):
-        ok.combine([model, model])
-    with pytest.raises(ValueError, match="not fitted"):
-        ok.LASVM().finish()
-
-
-def test_an_error_of_a_kernel_leaves_complete_rows():
-    X, y, _ = stream(8, 50)
-
-    def moody(x, z):
-        if np.array_equal(x, X[33]):
-            raise ArithmeticError("not today")
-        return near(x, z)
-
-    model = ok.LASVM(moody)
-    with pytest.raises(ArithmeticError):
-        model.partial_fit(X, y)
-    model._state.engine._check()
-    assert model.t_ == 33
-    same = ok.LASVM(near).partial_fit(X[:33], y[:33])
-    np.testing.assert_array_equal(model.dual_coef_, same.dual_coef_)
-    np.testing.assert_array_equal(model.partial_fit(X[34:], y[34:]).dual_coef_, same.partial_fit(X[34:], y[34:]).dual_coef_)
 
 
 def test_a_new_penalty_is_for_examples_that_come():

@@ -68,16 +68,6 @@ def test_the_first_call_tells_two_classes_from_many():
         ok.Perceptron(update="most").fit(X, Y)
 
 
-def test_labels_may_grow_and_a_model_comes_back(tmp_path):
-    for update in UPDATES:
-        model = ok.Perceptron(ok.Gaussian(0.7), update=update, average=True).partial_fit(X[:5], Y[:5])
-        model.partial_fit(X[5:], Y[5:])
-        model.save(tmp_path / "model.npz")
-        again = ok.load(tmp_path / "model.npz")
-        assert sorted(again.classes_) == ["a", "b", "c", "d"]
-        assert (again.partial_fit(X, Y).predict(X) == model.partial_fit(X, Y).predict(X)).all()
-
-
 def test_mistakes_obey_the_papers_bound():
     """Separable data: at most 2 (|X| / margin)^2 mistakes, whatever the shares (Crammer and Singer, Theorem 1)."""
     for seed in range(20):

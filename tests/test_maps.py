@@ -1,11 +1,8 @@
 """Feature maps, against features in plain NumPy and against the kernels that they stand for."""
 import copy
-import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from cases import each
 
 import onlinekernels as ok
@@ -176,32 +173,6 @@ def test_a_map_is_a_linear_kernel_on_features(learner, name):
     model._state.engine._check()
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.data())
-def test_chunks_do_not_matter(data):
-    """Random sizes, chunkings and repeated rows: what one row at a time gives."""
-    seed = data.draw(st.integers(0, 2**32 - 1))
-    rng = np.random.default_rng(seed)
-    n, d = data.draw(st.integers(1, 80)), data.draw(st.integers(1, 5))
-    rows = rng.normal(size=(n, d))[rng.integers(0, n, size=n)]
-    size = data.draw(st.integers(1, 40))
-    width = data.draw(st.sampled_from([0.3, 1.0, 4.0]))
-    kernel = data.draw(st.sampled_from([
-        ok.Nystroem(ok.Gaussian(width), size), ok.RandomFourier(ok.Gaussian(width), 2 * size, seed % 100),
-        ok.Nystroem(ok.Laplacian(width), size) + ok.Linear(), ok.Nystroem(ok.Polynomial(2), size),
-    ]))
-    y = rng.choice([-1, 1], size=n)
-    one = ok.NORMA("hinge", kernel, step=0.2)
-    expected = np.concatenate([one.progressive(rows[i : i + 1], y[i : i + 1], classes=[-1, 1]) for i in range(n)])
-    many, done, found = ok.NORMA("hinge", kernel, step=0.2), 0, []
-    while done < n:
-        step = data.draw(st.integers(1, n - done))
-        found.append(many.progressive(rows[done : done + step], y[done : done + step], classes=[-1, 1]))
-        done += step
-    np.testing.assert_allclose(np.concatenate(found), expected, rtol=0, atol=1e-9 * max(1.0, np.abs(expected).max()))
-    many._state.engine._check()
-
-
 class TestNystroem:
     @each("base", [ok.Gaussian(1.0), ok.Gaussian(6.0), ok.Laplacian(0.5),
                    ok.Polynomial(3, scale=0.1),
@@ -293,16 +264,6 @@ class TestNystroem:
 
 @each("kernel", [kernel for kernel, _ in MAPS.values()] + [ok.Normalized(MAPS["sum"][0])], ids=repr)
 class TestContinuing:
-    @each("known", [1, 15, 30, 31, 120])
-    def test_saved_and_pickled_models_continue_bit_for_bit(self, kernel, known, tmp_path):
-        model = ok.SVMD("hinge", kernel, offset=True).partial_fit(X[:known], SIGNS[:known], classes=[-1, 1])
-        model.save(tmp_path / "model.npz")
-        others = [ok.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
-        expected = model.progressive(X[known:], SIGNS[known:])
-        for other in others:
-            np.testing.assert_array_equal(other.progressive(X[known:], SIGNS[known:]), expected)
-            np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
-            other._state.engine._check()
 
     def test_initial(self, kernel):
         first = ok.NORMA("hinge", kernel).partial_fit(X[:25], SIGNS[:25])
@@ -352,14 +313,6 @@ class TestContinuing:
         assert model.norm_ <= 1 + 1e-9
         assert model.score(X, SIGNS) > 0.6
 
-    def test_learn_one(self, kernel):
-        many, one = ok.NORMA("hinge", kernel).partial_fit(X[:1], SIGNS[:1], classes=[-1, 1]), None
-        one = copy.deepcopy(many)
-        many.partial_fit(X[1:], SIGNS[1:])
-        for row, sign in zip(X[1:], SIGNS[1:]):
-            one.learn_one(row, sign)
-        np.testing.assert_allclose(one.decision_function(X), many.decision_function(X), atol=1e-9)
-
 
 def test_initial_of_another_precision_or_kind_of_rows():
     kernel = ok.Nystroem("gaussian", 20) + ok.Linear()
@@ -402,15 +355,6 @@ def test_more_features_later(kernel, fill):
     new = RNG.normal(size=(10, 5))
     np.testing.assert_allclose(wider.partial_fit(new, SIGNS[:10]).decision_function(new),
                                twin.partial_fit(new, SIGNS[:10]).decision_function(new), atol=1e-9)
-
-
-def test_growing_label_sets():
-    kernel = ok.Nystroem("gaussian", 15)
-    model = ok.NORMA("multiclass_hinge", kernel)
-    for i in range(0, 160, 16):
-        model.partial_fit(X[i : i + 16], CLASSES[i : i + 16])
-    whole = ok.NORMA("multiclass_hinge", kernel).partial_fit(X, CLASSES)
-    np.testing.assert_allclose(model.decision_function(X), whole.decision_function(X), atol=1e-9)
 
 
 @each("kernel, words", [

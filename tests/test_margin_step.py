@@ -64,23 +64,6 @@ def test_the_papers_step_is_a_clock_where_it_is_as_large_as_f():
     assert gaps((scores < margins)[3000:]) < 0.1
 
 
-@each("model", [ok.SILK("nunovelty", scale=True), ok.NORMA(ok.NuHuber(0.3, 0.2), offset=True),
-                ok.SILK(ok.NuMulticlassHinge(0.3), exact=True), ok.SVMD(ok.NuHinge(0.3))], ids=repr)
-def test_a_reloaded_model_continues_identically(model, tmp_path):
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(300, 3))
-    y = {"regression": X[:, 0], "novelty": None}.get(model._current_loss().task, np.where(X[:, 0] > 0, 1, 0))
-    part = lambda i, j: (X[i:j], None if y is None else y[i:j])  # noqa: E731
-    whole = pickle.loads(pickle.dumps(model)).partial_fit(*part(0, 300))
-    half = model.partial_fit(*part(0, 117))
-    half.save(tmp_path / "half.npz")
-    for again in (ok.load(tmp_path / "half.npz"), pickle.loads(pickle.dumps(half))):
-        again.partial_fit(*part(117, 300))
-        np.testing.assert_allclose(again._state.hypothesis.scalar(), whole._state.hypothesis.scalar(), rtol=1e-10)
-        for name in ("gap", "gap_weight"):
-            np.testing.assert_allclose(again._state.hypothesis.state()[name], whole._state.hypothesis.state()[name], rtol=1e-8)
-
-
 def test_a_weight_of_zero_moves_nothing():
     X, _ = rows(50)
     model = ok.NORMA("nunovelty").partial_fit(X[:40])

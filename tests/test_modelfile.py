@@ -6,7 +6,6 @@ import io
 import json
 import os
 import pickle
-import random
 import re
 import struct
 import subprocess
@@ -18,8 +17,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from cases import covering, each
-from small_models import same_state, scores
+from cases import each
+from small_models import same_state
 
 import onlinekernels as ok
 from onlinekernels.base.files import archive, modelfile
@@ -30,7 +29,6 @@ N = 60
 X = RNG.normal(size=(N, 3))
 LABELS = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
 TARGETS = np.sin(X[:, 0]) + X[:, 1]
-GRAM = X @ X.T
 
 
 def dot(x, z):
@@ -70,64 +68,35 @@ def part(y, rows):
     return None if y is None else y[rows]
 
 
-LOSSES = [ok.Hinge(0.7), ok.NuHinge(0.3, 0.5), ok.Logistic(), ok.Novelty(0.4), ok.NuNovelty(0.2, 0.3), ok.Squared(),
-          ok.Absolute(), ok.Quantile(0.8), ok.Insensitive(0.2), ok.NuInsensitive(0.3, 0.5), ok.SquaredInsensitive(0.3),
-          ok.Huber(0.7), ok.NuHuber(0.3, 0.4), ok.ConcomitantHuber(0.2, 0.4)]
-KERNELS = [ok.Linear(), 0.5 * ok.Linear(), ok.Gaussian(1.3), ok.Polynomial(3, 0.3, 1.0), ok.Laplacian(0.7), ok.Constant(0.7),
-           ok.Gaussian(0.9) + ok.Noise(0.5), ok.Normalized(ok.Polynomial(2)), ok.Normalized("laplacian"),
-           ok.Gaussian(2) + 0.1 * ok.Linear() + ok.Constant(), ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5),
-           ok.RandomFourier(ok.Gaussian(2), 12, seed=3) + ok.Linear(), ok.Nystroem(ok.Gaussian(2), 9), ok.Nystroem("laplacian")]
-STEPS = [0.2, ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5), np.float32(0.25), 1]
-BUDGETS = [None, ok.Unlimited(), 7, ok.Recent(7), ok.Window(9), ok.Smallest(6), ok.Sublinear(0.6, 4), ok.RandomRemoval(6, 2),
-           ok.Projecting(6)]
-MODELS = {
-    **{f"loss {loss!r}": ok.NORMA(loss, ok.Gaussian(1.2), step=0.2, budget=11) for loss in LOSSES},
-    **{f"loss name {name}": ok.NORMA(name, "gaussian", step=0.2) for name in ("hinge", "NuHinge", "nu-huber")},
-    **{f"kernel {kernel!r}": ok.NORMA("squared", kernel, step=0.01) for kernel in KERNELS},
-    **{f"kernel with a budget {kernel!r}": ok.NORMA("hinge", kernel, step=0.1, budget=8) for kernel in KERNELS},
-    **{f"step {step!r}": ok.NORMA("squared", step=step, regularization=0.3) for step in STEPS},
-    **{f"budget {budget!r}": ok.NORMA("nuhinge", budget=budget, step=0.3, offset=True) for budget in BUDGETS},
-    **{f"average {kernel}": ok.NORMA("logistic", kernel, average=True, offset=True, step=0.4, regularization=0.5)
-       for kernel in ("gaussian", "linear", "laplacian")},
-    "everything forgotten": ok.NORMA("squared", step=1.0, regularization=1.0, budget=4),
-    "perceptron": ok.Perceptron(ok.Gaussian(1.2), offset=True),
-    "perceptron average": ok.Perceptron("polynomial", average=True, epochs=2),
-    "no term yet": ok.NORMA(ok.Insensitive(1e9)),
-    **{f"posterior {kernel!r}": ok.KRLS("squared", kernel, budget=8, memory=0.99) for kernel in KERNELS},
-    "posterior of all": ok.KRLS("squared", ok.Gaussian(1.2), noise="auto", budget=None),
+PARTS = {
+    "loss": [ok.Hinge(0.7), ok.NuHinge(0.3, 0.5), ok.Logistic(), ok.Novelty(0.4), ok.NuNovelty(0.2, 0.3), ok.Squared(), ok.Absolute(),
+             ok.Quantile(0.8), ok.Insensitive(0.2), ok.NuInsensitive(0.3, 0.5), ok.SquaredInsensitive(0.3), ok.Huber(0.7),
+             ok.NuHuber(0.3, 0.4), ok.ConcomitantHuber(0.2, 0.4), "NuHinge", "nu-huber"],
+    "kernel": [ok.Linear(), 0.5 * ok.Linear(), ok.Gaussian(1.3), ok.Polynomial(3, 0.3, 1.0), ok.Laplacian(0.7), ok.Constant(0.7),
+               ok.Gaussian(0.9) + ok.Noise(0.5), ok.Normalized(ok.Polynomial(2)), ok.Normalized("laplacian"),
+               ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5), ok.AdditiveMatern(0.7, 2.5), ok.Nystroem("laplacian"),
+               ok.RandomFourier(ok.Gaussian(2), 12, seed=3) + ok.Linear(), ok.Nystroem(ok.Gaussian(2), 9)],
+    "step": [0.2, ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5), 1, ok.MetaDescent(0.1, 0.2, 0.9)],
+    "budget": [None, ok.Unlimited(), 7, ok.Recent(7), ok.Window(9), ok.Smallest(6), ok.Sublinear(0.6, 4), ok.RandomRemoval(6, 2),
+               ok.Projecting(6)],
 }
 
 
-@covering(1)
-@each("chunk", [1, 9, N], ids=["rows", "chunks", "whole"])
-@each("name", MODELS)
-def test_a_reloaded_model_continues_bit_for_bit(tmp_path, name, chunk):
-    model = pickle.loads(pickle.dumps(MODELS[name]))
+@each("name, part", [(name, part) for name, parts in PARTS.items() for part in parts])
+@each("learned", [False, True])
+def test_every_part_is_saved_with_its_parameters(tmp_path, name, part, learned):
+    """What it has learned goes on, too; the contracts see to that for all estimators."""
+    model = ok.NORMA(**{"loss": "squared", "step": 0.01, "regularization": 0.3, name: part})
     y = targets(model)
-    half = slice(0, N // 2)
-    model.partial_fit(X[half], part(y, half))
+    if learned:
+        model.partial_fit(X[:30], None if y is None else y[:30])
     model.save(tmp_path / "m.npz")
     twin = ok.load(tmp_path / "m.npz")
-    assert type(twin) is type(model)
-    same_state(twin, model)
-    assert (scores(twin, X) == scores(model, X)).all()
-    for start in range(N // 2, N, chunk):
-        rows = slice(start, min(start + chunk, N))
-        if chunk == 1:
-            label = None if y is None else y[start].item()
-            model.learn_one(X[start], label)
-            twin.learn_one(X[start], label)
-            assert twin.predict_one(X[0]) == model.predict_one(X[0])
-        else:
-            assert (twin.progressive(X[rows], part(y, rows)) == model.progressive(X[rows], part(y, rows))).all()
-        assert (scores(twin, X) == scores(model, X)).all()
-    same_state(twin, model)
-    numpy_number = isinstance(getattr(model, "step", None), np.generic)  # comes back as a number of Python's
-    if not numpy_number:
-        assert repr(twin) == repr(model)
-    if not numpy_number and "('" not in name and "posterior" not in name:  # a pickle says which strings are one object
-        assert pickle.dumps(twin) == pickle.dumps(model)
-    twin._state.engine._check()
+    assert repr(twin) == repr(model)
+    if learned:
+        rest = X[30:], None if y is None else y[30:]
+        assert (twin.progressive(*rest) == model.progressive(*rest)).all()
+        same_state(twin, model)
 
 
 @each("offset", [0.0, 1e4])
@@ -141,16 +110,6 @@ def test_precision_and_origin_are_kept(tmp_path, kernel, dtype, offset):
     assert twin.support_vectors_.dtype == dtype
     assert (twin.progressive(points[30:], TARGETS[30:]) == model.progressive(points[30:], TARGETS[30:])).all()
     assert pickle.dumps(twin) == pickle.dumps(model)
-
-
-@each("gram", [GRAM, GRAM.astype(np.float32), np.eye(N, dtype=int), GRAM.tolist()],
-      ids=["float64", "float32", "int", "list"])
-def test_a_gram_matrix_is_saved(tmp_path, gram):
-    indices = np.arange(N)[:, None]
-    model = ok.NORMA("squared", ok.Precomputed(gram), step=0.01).partial_fit(indices[:30], TARGETS[:30])
-    model.save(tmp_path / "m.npz")
-    twin = ok.load(tmp_path / "m.npz")
-    assert (twin.progressive(indices[30:], TARGETS[30:]) == model.progressive(indices[30:], TARGETS[30:])).all()
 
 
 @each("y", [[-1, 1], [0, 1], [False, True], ["ham", "spam"], [0.25, 0.5], [2**60, 2**61], ["", "\u00e4\u4e2d"],
@@ -177,23 +136,6 @@ def test_labels_that_are_not_numbers_or_strings_are_refused(tmp_path, y):
     with pytest.raises(TypeError, match="(?i)labels must be numbers or strings"):
         model.save(tmp_path / "m.npz")
     assert os.listdir(tmp_path) == []
-
-
-@each("model", [ok.NORMA(), ok.Perceptron("linear", budget=5), ok.NORMA("bogus", step=-1, budget="many"),
-                ok.NORMA(ok.NuHuber(0.2), ok.Gaussian(2) + 0.1 * ok.Linear(), step=ok.Decaying()),
-                ok.NORMA(kernel=ok.Gaussian(float("inf")), step=float("nan"))], ids=repr)
-def test_unfitted_models_are_saved_with_their_parameters(tmp_path, model):
-    model.save(tmp_path / "m.npz")
-    twin = ok.load(tmp_path / "m.npz")
-    assert type(twin) is type(model) and repr(twin) == repr(model)
-    assert not twin.__sklearn_is_fitted__()
-
-
-def test_saving_changes_nothing(tmp_path):
-    model = ok.NORMA("squared", budget=7).partial_fit(X, TARGETS)
-    before, values = pickle.dumps(model), model.predict(X)
-    model.save(tmp_path / "m.npz")
-    assert pickle.dumps(model) == before and (model.predict(X) == values).all()
 
 
 def test_the_same_model_gives_the_same_file(tmp_path):
@@ -225,17 +167,6 @@ class TestPaths:
         self.MODEL.save(tmp_path / "model")
         assert os.listdir(tmp_path) == ["model.npz"]
         assert ok.load(tmp_path / "model.npz").t_ == N
-
-    def test_what_was_saved_under_a_name_is_loaded_under_it(self, tmp_path):
-        for name in ("model", "model.v1", "model.npz"):
-            self.MODEL.save(str(tmp_path / name))
-            assert ok.load(str(tmp_path / name)).t_ == N
-
-    def test_strings_paths_and_the_current_folder(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        self.MODEL.save("m.npz")
-        self.MODEL.save(tmp_path / "p.npz")
-        assert ok.load("m.npz").t_ == ok.load(tmp_path / "p.npz").t_ == N
 
     def test_a_missing_file_or_folder_is_an_os_error(self, tmp_path):
         with pytest.raises(FileNotFoundError, match="nothing.npz"):
@@ -316,11 +247,6 @@ class TestAtomicWriting:
             model.save(path)
         assert os.listdir(tmp_path) == ["m.npz"] and path.read_bytes() == content
 
-    def test_overwriting_replaces_the_model(self, tmp_path):
-        path, _ = self.saved(tmp_path)
-        ok.NORMA("squared").partial_fit(X, TARGETS).save(path)
-        assert ok.load(path).t_ == N and os.listdir(tmp_path) == ["m.npz"]
-
 
 # ---- Python code ------------------------------------------------------------------------------------
 
@@ -345,23 +271,6 @@ class TestPythonCode:
                 model.save(tmp_path / "m.npz")
         assert os.listdir(tmp_path) == []
 
-    @each("points", [X, [0.5, 1.5, 2.5, 3.5, 4.5], [1, 2, 3, 4, 5]], ids=["arrays", "floats", "ints"])
-    @each("budget", [None, 3, ok.Smallest(3)], ids=repr)
-    def test_without_a_kernel_it_is_saved_and_given_back_to_load(self, tmp_path, points, budget):
-
-        model = ok.NORMA("squared", dot, step=0.01, budget=budget, offset=True).partial_fit(points[:3], [1.0, 2.0, 3.0])
-        model.save(tmp_path / "m.npz")
-        twin = ok.load(tmp_path / "m.npz", kernel=dot)
-        same_state(twin, model)
-        assert (twin.progressive(points[3:5], [1.0, 2.0]) == model.progressive(points[3:5], [1.0, 2.0])).all()
-        same_state(twin, model)
-
-    @each("points", [WORDS, np.array(WORDS)], ids=["list", "array"])
-    def test_terms_that_are_strings_are_saved(self, tmp_path, points):
-        model = ok.NORMA("squared", overlap).partial_fit(points, np.arange(5.0))
-        model.save(tmp_path / "m.npz")
-        assert (ok.load(tmp_path / "m.npz", kernel=overlap).predict(self.WORDS) == model.predict(self.WORDS)).all()
-
     @each("objects", [[{1}, {2}], [(1, 2), (3,)], [None, None], [np.zeros(2), np.zeros(3)], [b"a", b"b"]],
           ids=str)
     def test_terms_that_a_file_cannot_hold_are_refused(self, tmp_path, objects):
@@ -369,19 +278,6 @@ class TestPythonCode:
         with pytest.raises(TypeError, match="(?i)pickle"):
             model.save(tmp_path / "m.npz")
         assert os.listdir(tmp_path) == []
-
-    def test_without_a_loss(self, tmp_path):
-        model = ok.NORMA(OwnLoss(0.5)).partial_fit(X[:30], TARGETS[:30])
-        model.save(tmp_path / "m.npz")
-        twin = ok.load(tmp_path / "m.npz", loss=OwnLoss(0.5))
-        assert (twin.progressive(X[30:], TARGETS[30:]) == model.progressive(X[30:], TARGETS[30:])).all()
-
-    def test_without_both(self, tmp_path):
-        model = ok.NORMA(OwnLoss(), dot).partial_fit(X[:30], TARGETS[:30])
-        model.save(tmp_path / "m.npz")
-        twin = ok.load(tmp_path / "m.npz", kernel=dot, loss=OwnLoss())
-        # np.dot may give other last bits for rows of another alignment
-        np.testing.assert_allclose(twin.predict(X), model.predict(X), rtol=1e-13)
 
     def test_load_says_what_is_missing_or_too_much(self, tmp_path):
         ok.NORMA("squared", dot).partial_fit(X, TARGETS).save(tmp_path / "without.npz")
@@ -551,14 +447,6 @@ class TestTampering:
                 arrays[name].ravel()[0] += 1
             refused(rewritten(saved, edit, honest=False), "checksum")
 
-    def test_added_and_removed_arrays_are_refused(self, saved):
-        refused(rewritten(saved, lambda header, arrays: arrays.update(more=np.zeros(1)), honest=False), "checksum")
-        refused(rewritten(saved, lambda header, arrays: arrays.popitem(), honest=False), "checksum")
-
-    def test_another_shape_or_type_of_the_same_bytes_is_refused(self, saved):
-        for change in (lambda a: a.reshape(-1), lambda a: a.view(np.int64)):
-            refused(rewritten(saved, in_array("coefficients", change), honest=False), "checksum")
-
     @each("edit", [
         lambda header: header["params"].update(step=0.2), lambda header: header["params"]["kernel"]["params"].update(width=2.0),
         lambda header: header["state"].update(n_features=2), lambda header: header["state"]["learned"].update(t=1),
@@ -685,79 +573,6 @@ INCONSISTENT = {
     **{f"algorithm {name!r}": lambda header, arrays, name=name: header.update(algorithm=name, params={}, state=None)
        for name in ("Bogus", "norma", "os", "__doc__", "__repr__", "__dir__", "__class__", "OnlineLearner", 5, None)},
 }
-
-
-DAMAGES = {
-    "one column short": lambda a: a[..., :-1],
-    "one row more": lambda a: np.concatenate([a, a]),
-    "one more dimension": lambda a: a[None],
-    "strings": lambda a: a.astype("S8"),
-    "complex": lambda a: a * (1 + 1j),
-    "nan": lambda a: a + NAN,
-    "infinite": lambda a: a + INF,
-}
-STATES = {
-    "terms": ok.NORMA(ok.NuHinge(0.3), ok.Gaussian(1.5), budget=4, offset=True).partial_fit(3 * X, LABELS),
-    "float32": ok.NORMA("squared", budget=ok.Smallest(5)).partial_fit(X.astype(np.float32), TARGETS),
-    "origin": ok.NORMA("squared", budget=ok.Window(5)).partial_fit(100 + X, TARGETS),
-    "average": ok.NORMA("squared", ok.Laplacian(), average=True).partial_fit(X, TARGETS),
-    "weights": ok.NORMA("logistic", "linear", offset=True).partial_fit(X, LABELS),
-}
-
-
-def accepted(path, edits):
-    """Names of the edits after which the file is still loaded."""
-    names = []
-    for name, edit in edits.items():
-        try:
-            ok.load(rewritten(path, edit))
-        except ValueError as error:
-            assert "edited.npz" in str(error)
-        else:
-            names.append(name)
-    return names
-
-
-@pytest.mark.filterwarnings("ignore")
-@each("state", STATES)
-class TestEveryPartOfAStateIsChecked:
-    """Whatever arrays and numbers a file holds: none of them is taken on trust."""
-
-    def parts(self, tmp_path, state):
-        path = tmp_path / "m.npz"
-        STATES[state].save(path)
-        header, arrays = modelfile._read(path)
-        engine = header["state"]["learned"]
-        named = {name: arrays[value["array"]] for name, value in engine.items() if isinstance(value, dict)}
-        return path, named, [name for name, value in engine.items() if isinstance(value, (int, float))]
-
-
-    @each("damage", DAMAGES)
-    def test_arrays(self, tmp_path, state, damage):
-        path, arrays, _ = self.parts(tmp_path, state)
-        edits = {name: in_array(name, DAMAGES[damage]) for name, array in arrays.items() if array.size}
-        assert "frame" in edits
-        assert accepted(path, edits) == []
-
-    @each("value", [5, "text", None, {"array": "nothing"}, {}, [1.0]], ids=str)
-    def test_values_instead_of_arrays(self, tmp_path, state, value):
-        path, arrays, _ = self.parts(tmp_path, state)
-        edits = {name: in_learned(**{name: value}) for name in arrays if name != "origin" or value is not None}
-        assert accepted(path, edits) == []
-
-
-    @each("value", ["text", None, [1.0], 2**70, NAN, INF], ids=str)
-    def test_numbers(self, tmp_path, state, value):
-        path, _, numbers = self.parts(tmp_path, state)
-        if value == 2**70:
-            numbers = [name for name in numbers if name in ("t", "labels")]
-        assert "t" in numbers
-        assert accepted(path, {name: in_learned(**{name: value}) for name in numbers}) == []
-
-    def test_missing_parts(self, tmp_path, state):
-        path, arrays, numbers = self.parts(tmp_path, state)
-        names = [name for name in [*arrays, *numbers] if name != "origin"]
-        assert accepted(path, {name: removed("state", "learned", name) for name in names}) == []
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -1045,72 +860,10 @@ class TestSizesThatAFileClaims:
         for count in (0, 1, 2, 4, -1):
             refused(rewritten(tmp_path / "m.npz", in_learned(labels=count)))
 
-    def test_growing_labels_become_a_structures(self, tmp_path):
-        ok.NORMA("graph_hinge").partial_fit(np.eye(2), ["a", "b"]).save(tmp_path / "m.npz")
-        tree = {"noun": "Taxonomy", "params": {"parents": {"pairs": [["a", "r"], ["b", "r"], ["c", "r"]]}, "labels": None}}
-        refused(rewritten(tmp_path / "m.npz", in_params(labels=tree)), "fixed")
-
-    @each("dtype", ["<U1000000000", "|S1000000000", "|V1000000000", "(1000000,)<i8", "<f8,<f8", "O", "|O8"])
-    def test_types_of_labels(self, tmp_path, dtype):
-        ok.NORMA().partial_fit(X[:2], ["a", "b"]).save(tmp_path / "m.npz")
-        path = rewritten(tmp_path / "m.npz", lambda header, arrays: header["state"]["labels"].update(dtype=dtype))
-        try:
-            assert ok.load(path).classes_.nbytes < 100
-        except ValueError as error:
-            assert "edited.npz" in str(error)
-
     @each("display", [[0, 1], [0, 0, 1], [0.0, 1.0, 2.0], [True, False, 2], "012", 5, [2, 1, 3]], ids=repr)
     def test_the_order_that_users_see(self, tmp_path, display):
         ok.NORMA("multiclass_hinge").fit(np.eye(3), ["c", "b", "a"]).save(tmp_path / "m.npz")
         refused(rewritten(tmp_path / "m.npz", lambda header, arrays: header["state"]["labels"].update(display=display)))
-
-
-MUTANTS = [0, 1, -1, 3, 1.5, 2**31 - 1, 2**62, 2**70, NAN, INF, "", "a", None, True, [], [1], ["a", "b", "c"], [[1]], {}, {"array": "array0"},
-           {"objects": ["a"]}, {"noun": "Linear", "params": {}}, {"noun": "GraphHinge", "params": {}}, "implicit"]
-FAMILIES = {
-    "pairs": ok.NORMA("multiclass_hinge", budget=6).partial_fit(X, np.array(list("abc"))[np.arange(N) % 3]),
-    "structure": ok.NORMA("graph_hinge", "linear", labels=ok.LabelGraph([("a", "b", 1.0), ("b", "c", 2.0)])).partial_fit(
-        X, np.array(list("abc"))[np.arange(N) % 3]),
-    "trees": ok.NORMA("squared", ok.AdditiveSpline(bounds=(-9.0, 9.0))).partial_fit(X, TARGETS),
-    "targets": ok.NORMA("squared", scale=True).partial_fit(X, np.column_stack([TARGETS, TARGETS])),
-    "adapted": ok.SVMD("multiclass_logistic").partial_fit(X, np.array(list("abc"))[np.arange(N) % 3]),
-}
-
-
-def places(value, path=()):
-    """Paths to all parts of a header."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in items:
-        yield (*path, key)
-        yield from places(part, (*path, key))
-
-
-@pytest.mark.filterwarnings("ignore")
-@each("family", FAMILIES)
-def test_whatever_a_header_says_the_answer_is_a_model_or_a_value_error(tmp_path, family):
-    """One part of an honest header becomes something else; a model that loads can be used."""
-    FAMILIES[family].save(tmp_path / "m.npz")
-    rng = random.Random(family)
-    all_places = [path for path in places(modelfile._read(tmp_path / "m.npz")[0]) if path[0] in ("params", "state", "without")]
-    for _ in range(70):
-        path, value = rng.choice(all_places), rng.choice(MUTANTS)
-
-        def edit(header, arrays):
-            for key in path[:-1]:
-                header = header[key]
-            header[path[-1]] = value
-
-        edited = rewritten(tmp_path / "m.npz", edit)
-        try:
-            model = ok.load(edited)
-        except ValueError as error:
-            assert "edited.npz" in str(error)
-            continue
-        try:
-            model.predict(X)
-            model._state.engine._check()
-        except (ValueError, TypeError, FloatingPointError):
-            pass
 
 
 def test_an_archive_is_checked_before_numpy_sees_it():

@@ -5,7 +5,7 @@ import pytest
 import onlinekernels as ok
 from onlinekernels.base.params import Parameterized
 from cases import covering, each
-from reference import ReferenceNORMA, ReferencePerceptron, explicit_weights_norma_hinge
+from reference import ReferenceNORMA, ReferencePerceptron
 
 # Some settings diverge; the library and the oracle then do so together.
 pytestmark = pytest.mark.filterwarnings("ignore:Learning (diverges|has stalled):onlinekernels.LearningWarning")
@@ -176,17 +176,6 @@ def test_the_perceptron_is_norma_with_zero_margin_and_no_regularization():
     np.testing.assert_allclose(perceptron.progressive(X, y), expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_array_equal(norma.progressive(X, y), ok.Perceptron(ok.Gaussian(), offset=True).progressive(X, y))
     np.testing.assert_array_equal(perceptron.dual_coef_[0], oracle.labels)
-
-
-@each("margin, regularization", [(1.0, 0.1), (0.0, 0.0), (0.5, 0.0), (1.0, 5.0)])
-def test_a_linear_kernel_is_gradient_descent_on_weights(margin, regularization):
-    rng = np.random.default_rng(4)
-    X, y = rng.normal(size=(400, 7)), rng.choice([-1, 1], 400)
-    expected, w = explicit_weights_norma_hinge(X, y, 0.2, regularization, margin)
-    for budget in (None, ok.Recent(10**6)):             # weights, terms
-        model = ok.NORMA(ok.Hinge(margin), ok.Linear(), step=0.2, regularization=regularization, budget=budget, offset=False)
-        np.testing.assert_allclose(model.progressive(X, y), expected, rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(model.coef_[0], w, rtol=1e-12, atol=1e-12)
 
 
 def test_initial_terms_enter_like_earlier_examples():

@@ -1,5 +1,4 @@
 """Many outputs, implicit steps and step-size adaptation against their oracle, every budget, any chunking."""
-import copy
 import itertools
 
 import numpy as np
@@ -405,22 +404,6 @@ def test_a_form_refuses_a_rule_that_does_not_serve_it():
 
 
 # ---- The steps of SVMD --------------------------------------------------------------------------------------
-
-
-@each("loss", [ok.NuHinge(0.3, 0.5, None), ok.NuMulticlassHinge(0.3, 0.5, None)], ids=repr)
-def test_svmd_is_norma_with_the_same_steps(loss):
-    """eta, mu and lambda of f, of the offsets and of the margin."""
-    X, y, *_ = data(loss, 3)
-    own = dict(offset_step=ok.MetaDescent(0.05, 0.1, 0.5), margin_step=ok.MetaDescent(0.4, 0.7, 0.2))
-    shared = dict(regularization=0.2, offset=True, budget=None)
-    one = ok.SVMD(loss, ok.Gaussian(1.2), step=0.2, meta_step=0.3, memory=0.9, **own, **shared)
-    other = ok.NORMA(loss, ok.Gaussian(1.2), step=ok.MetaDescent(0.2, 0.3, 0.9, **own), **shared)
-    np.testing.assert_array_equal(one.progressive(X, y), other.progressive(X, y))
-    names = ["step", "meta_step", "memory", *(f"{step}__{name}" for step in own for name in ("rate", "meta_rate", "memory"))]
-    for name in names:  # and each of them matters
-        changed = ok.SVMD(**copy.deepcopy(one.get_params(deep=False))).set_params(**{name: 0.77})
-        changed.progressive(X, y)
-        assert (changed.step_, *changed.intercept_, changed.margin_) != (one.step_, *one.intercept_, one.margin_), name
 
 
 def test_rates_of_offset_and_margin_start_anew_if_they_change(tmp_path):

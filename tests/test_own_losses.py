@@ -302,13 +302,3 @@ def test_combinations_without_sense(model, words):
 def test_passive_aggressive_on_squares_needs_values():
     with pytest.raises(NotImplementedError, match="does not define value"):
         ok.PassiveAggressive(Logistic(), variant="PA-II").partial_fit([[0.0], [1.0]], [1, -1])
-
-
-def test_saved_and_pickled(tmp_path):
-    import pickle
-    X, y = stream("regression")
-    model, whole = (ok.SILK(Huber(), ok.Gaussian(1.0), budget=20).partial_fit(X[:n], y[:n]) for n in (60, 120))
-    model.save(tmp_path / "model.ok")
-    for again in (ok.load(tmp_path / "model.ok", loss=Huber()), pickle.loads(pickle.dumps(model))):
-        again.partial_fit(X[60:], y[60:])
-        np.testing.assert_array_equal(again.dual_coef_, whole.dual_coef_)

@@ -1,5 +1,4 @@
 """Functions learned on partitions become one; a bank over workers is one bank."""
-import copy
 import os
 import pickle
 import signal
@@ -129,12 +128,6 @@ class TestCombine:
         whole = combine(parts)
         assert whole.margin_ == pytest.approx(np.mean([part.margin_ for part in parts]))
         assert whole.partial_fit(X[:1]).step_ == pytest.approx(0.5 / np.sqrt(301))
-
-    def test_it_can_be_saved_and_goes_on_like_a_copy(self, tmp_path):
-        whole = combine([ok.SILK("hinge", budget=20).fit(X[i::2], LABELS[i::2]) for i in range(2)])
-        whole.save(tmp_path / "whole.npz")
-        twin, other = ok.load(tmp_path / "whole.npz"), copy.deepcopy(whole)
-        assert (twin.progressive(X, LABELS) == other.progressive(X, LABELS)).all()
 
     @each("models, message", [
         ([], "at least one"),

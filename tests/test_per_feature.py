@@ -1,6 +1,4 @@
 """A step for each weight: stochastic meta-descent as V 2.2 has it, in plain NumPy."""
-import copy
-import pickle
 
 import numpy as np
 import pytest
@@ -156,19 +154,6 @@ def test_features_of_different_sizes_learn_at_the_same_speed():
     assert errors[1] < 0.015 < 0.2 < errors[0]
     steps = many._state.function.steps[0]
     assert steps[3] > 10 * steps[0] and steps[1] > 5 * steps[2]
-
-
-@each("kernel", [ok.Linear(), ok.Nystroem("gaussian", 20)], ids=repr)
-def test_saved_models_continue_bit_for_bit(kernel, tmp_path):
-    for known in (1, 19, 100):
-        model = learner("multiclass_logistic", kernel, average=True).partial_fit(X[:known], CLASSES[:known])
-        model.save(tmp_path / "model.npz")
-        others = [ok.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
-        model.partial_fit(X[known:], CLASSES[known:])
-        for other in others:
-            other.partial_fit(X[known:], CLASSES[known:])
-            np.testing.assert_array_equal(other.coef_, model.coef_)
-            np.testing.assert_array_equal(other._state.function.steps, model._state.function.steps)
 
 
 def test_a_new_rate_starts_anew_and_steps_of_one_kind_stay():

@@ -183,18 +183,6 @@ def test_second_order_on_streams_of_classes(name, width, memory, scale, most):
     assert model.n_terms_ <= 150 + 63
 
 
-def test_second_order_on_sparse_rows_of_a9a():
-    """More right with 100 points than gradient descent with 11,142."""
-    sparse = pytest.importorskip("scipy.sparse")
-    data = load("a9a")
-    indices = data["indices_train"].astype(int)
-    X = sparse.csr_matrix((np.ones(len(indices)), indices, data["indptr_train"]), shape=(32561, int(data["n_features"])))
-    y = data["y_train"]
-    model = ok.KRLS("multiclass_squared", ok.Gaussian(np.sqrt(50)) + 1, noise=0.5, budget=100)
-    _, labels = model.progressive(X, y, return_labels=True)
-    assert 100 * np.mean(labels == y) >= 84.0
-
-
 def regression(name):
     data = load("regression")
     X, y = data[f"{name}::X"].astype(float), data[f"{name}::y"].astype(float)
@@ -224,18 +212,3 @@ def test_intervals_hold_their_coverage_on_real_streams(name, width, noise, cover
     _, (low, high) = model.progressive(X, y, return_interval=coverage)
     inside = (low <= y) & (y <= high)
     assert abs(inside[500:].mean() - coverage) <= 0.02
-
-
-@pytest.mark.filterwarnings("ignore:This model is no better:onlinekernels.LearningWarning")  # with the other order
-def test_a9a_a_tighter_budget_is_as_good_as_none():
-    """Weston, Bordes and Bottou (2005): with noise, 300 terms do if the newcomer may be the one that goes."""
-    data = load("a9a")
-    n, y = 3000, data["y_train"][:3000].astype(int)
-    X = np.zeros((n, int(data["n_features"])))
-    indptr = data["indptr_train"][: n + 1]
-    X[np.repeat(np.arange(n), np.diff(indptr)), data["indices_train"][: indptr[n]]] = 1.0
-
-    def mistakes(budget):
-        return np.mean(ok.Perceptron(ok.Gaussian(7.07), budget=budget).progressive(X, y) * y <= 0)
-
-    assert mistakes(ok.Redundant(300, tighter=True)) < 0.23 < mistakes(None) < 0.24

@@ -271,8 +271,6 @@ SETTINGS = {
     "estimated": ({"budget": 30, "noise": "auto"}, SEVERAL),
     "classes, estimated": ({"loss": "multiclass_squared", "budget": 30, "noise": "auto", "memory": 0.99}, MANY),
 }
-CUTS = {"at once": [N], "by sevens": [7] * 30, "by places": [64] * 4, "by any": [1, 130, 2, 49, 5, 17, 6],
-        "by 32": [32] * 7, "by 37": [37] * 6}
 
 
 def same_up_to_rounding(model, other, tolerance=1e-8):
@@ -287,54 +285,6 @@ def same_up_to_rounding(model, other, tolerance=1e-8):
             assert abs(second[name] - value) <= tolerance * max(1.0, abs(value)), name
         else:
             np.testing.assert_equal(second[name], value, err_msg=name)
-
-
-@covering(1)
-@each("setting", SETTINGS)
-@each("stream", STREAMS)
-def test_a_chunk_is_a_loop(stream, setting):
-    (kernel, rows), (keywords, y) = STREAMS[stream], SETTINGS[setting]
-    rows = rows(X) if callable(rows) else rows
-    one = KRLS(kernel=kernel, **keywords)
-    columns = len(np.unique(MANY)) if y is MANY else 0
-    expected, spread = [], []
-    for t in range(N):
-        score, deviation = one.progressive(rows[t : t + 1], y[t : t + 1], return_std=True)
-        expected.append(np.pad(score[0], (0, columns - score.shape[1])) if columns else score[0])
-        spread.append(deviation[0])
-    for name, sizes in CUTS.items():
-        model, start, scores, deviations = KRLS(kernel=kernel, **keywords), 0, [], []
-        for size in sizes:
-            part = slice(start, start + size)
-            score, deviation = model.progressive(rows[part], y[part], return_std=True)
-            scores.extend(np.pad(score, [(0, 0), (0, columns - score.shape[1])]) if columns else score)
-            deviations.extend(deviation)
-            start += size
-        scores, singly = np.array(scores), np.array(expected)
-        there = singly != 0.0 if columns else np.ones(singly.shape, dtype=bool)  # 0 for those that join later
-        np.testing.assert_allclose(scores[there], singly[there], rtol=1e-8, atol=1e-8, err_msg=name)
-        np.testing.assert_allclose(deviations, spread, atol=1e-8, err_msg=name)
-        same_up_to_rounding(one, model)
-        model._state.engine._check()
-        if stream not in ("linear", "sparse linear"):
-            points, others = model.support_vectors_, one.support_vectors_
-            points, others = (part.toarray() if hasattr(part, "toarray") else part for part in (points, others))
-            assert np.array_equal(points, others)
-            np.testing.assert_allclose(model.dual_coef_, one.dual_coef_, atol=1e-7 * np.abs(one.dual_coef_).max())
-
-
-@each("setting", ["budget", "memory", "classes", "estimated"])
-@each("stream", ["gaussian", "single", "objects", "linear", "precomputed"])
-def test_learn_one_is_a_row(stream, setting):
-    (kernel, rows), (keywords, y) = STREAMS[stream], SETTINGS[setting]
-    one, chunk = KRLS(kernel=kernel, **keywords), KRLS(kernel=kernel, **keywords).partial_fit(rows, y)
-    for x, target in zip(rows, y):
-        one.learn_one(x, target)
-    same_up_to_rounding(chunk, one)
-    predictions = chunk.predict(rows[:5])
-    for x, expected in zip(rows[:5], predictions):
-        answer = one.predict_one(x)
-        assert answer == expected if setting == "classes" else np.allclose(answer, expected, atol=1e-7)
 
 
 @each("setting", ["budget", "memory", "classes"])
@@ -404,22 +354,6 @@ def test_threads_that_look_at_a_checkpoint_see_it_carried_out(kernel):
         assert len(seen) == 4 and all(np.array_equal(answer, expected) for answer in seen) and function.root.n == 0
         model._state.engine._check()
         same_up_to_rounding(model.partial_fit(X[128:], y[128:]), twin.partial_fit(X[128:], y[128:]), 1e-12)
-
-
-@each("keywords, y", [
-    ({"scale": True}, NUMBERS), ({"scale": True, "scale_target": True}, 100 + 7 * NUMBERS),
-    ({"scale": ok.RunningScaler(0.95), "scale_target": ok.RunningScaler(0.98)}, 100 + 7 * SEVERAL),
-    ({"loss": "multiclass_squared", "class_weight": {"a": 3.0, "b": 0.0}, "scale": True}, MANY),
-], ids=["scale", "scale_target", "memory", "class_weight"])
-def test_scalers_and_class_weights_by_rows_and_chunks(keywords, y):
-    rows = 5 + X * [1.0, 10.0, 100.0]
-    keywords = {"kernel": ok.Gaussian(1.0), "budget": 30, **keywords}
-    one, chunk = KRLS(**keywords), KRLS(**keywords).partial_fit(rows[:101], y[:101]).partial_fit(rows[101:], y[101:])
-    for t in range(N):
-        one.partial_fit(rows[t : t + 1], y[t : t + 1])
-    same_up_to_rounding(chunk, one)
-    for ours, theirs in zip(chunk.predict(rows[:9], return_std=True), one.predict(rows[:9], return_std=True)):
-        assert np.array_equal(ours, theirs) if ours.dtype.kind == "U" else np.allclose(ours, theirs, rtol=1e-7)
 
 
 # ---- Classes ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,4 @@
 """What KRLS says of what it knows: intervals, probabilities, densities, samples, noise; and that it stays sound."""
-import copy
-import math
 import pickle
 import warnings
 from statistics import NormalDist
@@ -10,11 +8,10 @@ import pytest
 from cases import covering, each
 from reference_recursive import PLACE, Exact, Pieces, gaussian
 from small_models import overlap, same_state
-from test_recursive import MANY, NEW, NUMBERS, SEVERAL, WEIGHTS, N, X, exact, same_up_to_rounding
+from test_recursive import MANY, NEW, NUMBERS, SEVERAL, N, X, exact
 
 import onlinekernels as ok
 from onlinekernels import KRLS
-from onlinekernels._core.linalg import leave_to_numpy
 
 PLACES_OF_LABELS = np.random.default_rng(0).integers(5, size=20)
 COVERAGES = (0.5, 0.8, 0.85, 0.9, 0.97)
@@ -440,50 +437,6 @@ def test_weights_of_any_size(weight):
 
 # ---- Saved, copied, refused, interrupted ------------------------------------------------------------------------------
 
-KINDS = {
-    "numbers": (lambda: KRLS(kernel=ok.Gaussian(1.3), budget=20, noise="auto"), NUMBERS),
-    "fading": (
-        lambda: KRLS(kernel=ok.Laplacian(0.5) + ok.Linear(), budget=20, memory=0.97, scale=True, scale_target=True), SEVERAL
-    ),
-    "classes": (lambda: KRLS("multiclass_squared", ok.Gaussian(1.3), budget=20), MANY),
-    "weights": (lambda: KRLS(kernel=0.5 * ok.Linear(), memory=0.99), SEVERAL),
-    "classes on weights": (lambda: KRLS("multiclass_squared", ok.Linear()), MANY),
-    "all": (lambda: KRLS(kernel=ok.Gaussian(1.3), budget=None), NUMBERS),
-}
-
-
-@each("kind", KINDS)
-@each("t", [1, 40, 64, 65, 150, 192])
-@each("weighted", [False, True])
-def test_copies_continue_bit_for_bit(kind, t, weighted, tmp_path):
-    """Before the first place, at one and between two of them, the budget hit or not."""
-    make, y = KINDS[kind]
-    weights = WEIGHTS if weighted else np.ones(N)
-    model = make().partial_fit(X[:t], y[:t], sample_weight=weights[:t])
-    model.save(tmp_path / "m.npz")
-    copies = [ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model)]
-    model.predict(NEW, return_std=True)  # looking changes nothing
-    expected = model.progressive(X[t:], y[t:], sample_weight=weights[t:], return_std=True)
-    for other in copies:
-        other._state.engine._check()
-        found = other.progressive(X[t:], y[t:], sample_weight=weights[t:], return_std=True)
-        assert np.array_equal(found[0], expected[0]) and np.array_equal(found[1], expected[1])
-        same_state(model, other)
-        assert np.array_equal(model.predict(NEW), other.predict(NEW))
-
-
-def test_a_file_keeps_sparse_rows_objects_and_gram_matrices(tmp_path):
-    sparse = pytest.importorskip("scipy.sparse").csr_matrix(np.where(X > 0.3, X, 0.0))
-    gram = gaussian(1.3)(X, X)
-    words = ["".join("abcd"[int(v) % 4] for v in 10 * np.abs(row)) for row in X]
-    for kernel, rows, given in ((ok.Gaussian(1.3), sparse, {}), (ok.Linear(), sparse, {}), (overlap, words, {"kernel": overlap}),
-                                (ok.Precomputed(gram), np.arange(N)[:, None], {})):
-        model = KRLS(kernel=kernel, budget=20).partial_fit(rows[:150], NUMBERS[:150])
-        model.save(tmp_path / "m.npz")
-        other = ok.load(tmp_path / "m.npz", **given)
-        assert np.array_equal(other.progressive(rows[150:], NUMBERS[150:]), model.progressive(rows[150:], NUMBERS[150:]))
-        same_state(model, other)
-
 
 BAD = [
     ({"noise": "x"}, "noise"), ({"noise": 0}, "noise"), ({"noise": -1.0}, "noise"), ({"noise": np.nan}, "noise"),
@@ -510,52 +463,6 @@ def test_bad_parameters_are_refused_by_name(keywords, word):
         KRLS().set_params(**keywords).learn_one(X[0], y[0])
 
 
-def broken(array, value, place):
-    array = np.array(array)
-    array[place] = value
-    return array
-
-
-@each("call", [
-    lambda model: model.partial_fit(broken(X, np.nan, (200, 1)), NUMBERS),
-    lambda model: model.partial_fit(broken(X, np.inf, (N - 1, 0)), NUMBERS),
-    lambda model: model.partial_fit(X[:, :2], NUMBERS),
-    lambda model: model.partial_fit(X, broken(NUMBERS, np.nan, 190)),
-    lambda model: model.partial_fit(X, NUMBERS[:-1]),
-    lambda model: model.partial_fit(X, SEVERAL),
-    lambda model: model.partial_fit(X, None),
-    lambda model: model.partial_fit(X, NUMBERS, sample_weight=np.full(N, -1.0)),
-    lambda model: model.partial_fit(X, NUMBERS, sample_weight=broken(np.ones(N), np.nan, 3)),
-    lambda model: model.partial_fit(X, NUMBERS, sample_weight=np.ones(3)),
-    lambda model: model.partial_fit(X, NUMBERS, initial=ok.SILK("squared").fit(X, NUMBERS)),
-    lambda model: model.fit(X, NUMBERS, initial=KRLS().fit(X, NUMBERS)),
-    lambda model: model.learn_one(X[0, :2], 1.0),
-    lambda model: model.learn_one(X[0], np.inf),
-    lambda model: model.progressive(X, NUMBERS, return_interval=0),
-    lambda model: model.progressive(X, NUMBERS, return_interval=1.0),
-    lambda model: model.progressive(X, NUMBERS, return_interval="0.9"),
-    lambda model: model.progressive(X, NUMBERS, return_interval=np.nan),
-    lambda model: model.progressive(X, NUMBERS, return_interval=True),
-    lambda model: model.progressive(X, NUMBERS, return_proba=True),
-    lambda model: model.predict_interval(NEW, 1.5),
-    lambda model: model.predict_interval(NEW, None),
-    lambda model: model.predict(NEW[:, :2], return_std=True),
-    lambda model: model.predict(broken(NEW, np.nan, (0, 0)), return_std=True),
-    lambda model: model.log_density(NEW, NUMBERS[:3]),
-    lambda model: model.log_density(NEW, ["a"] * 20),
-    lambda model: model.sample_y(NEW[:, :1]),
-], ids=range(27))
-@each("kernel", [ok.Gaussian(1.3), ok.Linear()], ids=["points", "weights"])
-def test_refused_input_changes_nothing(call, kernel):
-    model = KRLS(kernel=kernel, budget=20).partial_fit(X[:100], NUMBERS[:100])
-    twin = pickle.loads(pickle.dumps(model))
-    with pytest.raises((TypeError, ValueError)):
-        call(model)
-    same_state(model, twin)
-    model._state.engine._check()
-    assert np.array_equal(model.progressive(X[100:], NUMBERS[100:]), twin.progressive(X[100:], NUMBERS[100:]))
-
-
 def test_what_does_not_apply():
     numbers, classes = KRLS(), KRLS("multiclass_squared")
     for name in ("decision_function", "predict_proba"):
@@ -570,87 +477,6 @@ def test_what_does_not_apply():
             getattr(KRLS(), method)(X)
     with pytest.raises(ValueError, match="initial"):
         KRLS().partial_fit(X, NUMBERS, initial=3)
-
-
-class Unwilling(Exception):
-    pass
-
-
-@covering(2)
-@each("good", [0, 1, 10, 63, 64, 65, 130, 200])
-@each("error", [Unwilling, KeyboardInterrupt])
-@each("y", [NUMBERS, MANY], ids=["numbers", "classes"])
-def test_an_error_in_a_kernel_leaves_the_rows_before_it(good, error, y):
-    """A kernel of one's own stops in the middle of a chunk."""
-    stops = {"at": X[good + 1] if good + 1 < N else None}
-
-    def moody(x, z):
-        if stops["at"] is not None and stops["at"][0] in (x[0], z[0]):
-            raise error
-        return math.exp(-0.5 * (x - z).dot(x - z))
-
-    loss = "squared" if y is NUMBERS else "multiclass_squared"
-    model, twin = (KRLS(loss, kernel=moody, budget=20) for _ in range(2))
-    model.partial_fit(X[:1], y[:1])
-    with pytest.raises(error):
-        model.partial_fit(X[1:], y[1:])
-    stops["at"] = None
-    twin.partial_fit(X[:1], y[:1])
-    twin.partial_fit(X[1 : good + 1], y[1 : good + 1]) if good else None
-    assert model.t_ == good + 1
-    model._state.engine._check()
-    same_state(model, twin)
-    assert np.array_equal(model.progressive(X[good + 1 :], y[good + 1 :]), twin.progressive(X[good + 1 :], y[good + 1 :]))
-    same_state(model, twin)
-
-
-@pytest.mark.parametrize("make, y", [
-    (lambda: KRLS(kernel=ok.Gaussian(1.3), budget=20), NUMBERS),
-    (lambda: KRLS(kernel=ok.Gaussian(0.7), budget=None, tolerance=1e-12, noise="auto", memory=0.99), SEVERAL),
-    (lambda: KRLS("multiclass_squared", ok.Gaussian(1.3), budget=30), MANY),
-    (lambda: KRLS(kernel=ok.Linear()), NUMBERS),
-    (lambda: KRLS(kernel=ok.Nystroem(ok.Gaussian(2.0), 12) + ok.Linear()), SEVERAL),
-], ids=["budget", "all", "classes", "weights", "map"])
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_a_place_is_all_or_nothing(make, y, error, monkeypatch, request):
-    """The n-th call of NumPy at a place fails, for every n: all rows are learned, and the place is made up for."""
-    places = range(PLACE, N, PLACE)
-    calls = {"at": None, "made": 0}
-
-    def watched(function):
-        def call(*args, **kwargs):
-            calls["made"] += 1
-            if calls["made"] == calls["at"]:
-                raise error
-            return function(*args, **kwargs)
-
-        return call
-
-    expected = make().partial_fit(X, y)
-    for name in ("matmul", "errstate", "argmax", "diag", "where", "eye"):
-        monkeypatch.setattr(np, name, watched(getattr(np, name)))
-    monkeypatch.setattr(np.linalg, "qr", watched(np.linalg.qr))
-    few = leave_to_numpy(0)  # else it is asked for large products only
-    request.addfinalizer(lambda: leave_to_numpy(few))
-    n = interrupted = 0
-    while interrupted is not None:
-        n, interrupted, model = n + 1, None, make()
-        for start, stop in zip([0, *places], [*places, N]):
-            calls.update(at=n if stop == PLACE * (2 + n % 2) else None, made=0)
-            try:
-                model.partial_fit(X[start:stop], y[start:stop])
-            except error:
-                calls["at"] = None
-                interrupted = model.t_
-                model._state.engine._check()
-                copied = pickle.loads(pickle.dumps(model))
-                assert np.array_equal(copied.predict(NEW), model.predict(NEW))
-                model.partial_fit(X[interrupted:stop], y[interrupted:stop]) if interrupted < stop else None
-                copied.partial_fit(X[interrupted:], y[interrupted:])
-                same_up_to_rounding(expected, copied)
-        same_up_to_rounding(expected, model)
-        model._state.engine._check()
-    assert n > 5
 
 
 def test_parameters_after_fitting():
@@ -676,16 +502,6 @@ def test_noise_may_change_between_calls():
     row = X[100:101]
     error, left = abs(NUMBERS[100] - before.predict(row)[0]), abs(NUMBERS[100] - model.predict(row)[0])
     assert left < error     # the less noise, the nearer
-
-
-def test_clones_and_epochs():
-    base = pytest.importorskip("sklearn.base")
-    model = KRLS(kernel=ok.Gaussian(1.3), budget=20, noise="auto", epochs=2).fit(X, NUMBERS)
-    fresh = base.clone(model)
-    assert fresh._state is None and fresh.get_params(deep=False).keys() == model.get_params(deep=False).keys()
-    twice = KRLS(kernel=ok.Gaussian(1.3), budget=20, noise="auto").partial_fit(np.vstack([X, X]), np.r_[NUMBERS, NUMBERS])
-    same_up_to_rounding(model, twice)
-    assert model.budget_ == 20 and exact().fit(X, NUMBERS).budget_ is None
 
 
 def test_contributions_add_up():

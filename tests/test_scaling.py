@@ -45,23 +45,6 @@ def test_a_large_offset_costs_few_digits():
     np.testing.assert_allclose(scaled, oracle(X[:, :1], 1.0), atol=1e-6)
 
 
-def test_any_chunking_gives_the_same_bits():
-    X, rng = rows(200), np.random.default_rng(1)
-    whole, parts = ok.RunningScaler(0.99), ok.RunningScaler(0.99)
-    expected, pieces, first = whole.progressive(X), [], 0
-    while first < len(X):
-        size = int(rng.integers(1, 30))
-        pieces.append(parts.progressive(X[first : first + size]))
-        first += size
-    np.testing.assert_array_equal(np.concatenate(pieces), expected)
-    np.testing.assert_array_equal(parts.mean_, whole.mean_)
-    one_by_one = ok.RunningScaler(0.99)
-    for x in X:
-        one_by_one.learn_one(x)
-    np.testing.assert_array_equal(one_by_one.var_, whole.var_)
-    assert one_by_one.count_ == whole.count_
-
-
 def test_fit_forgets_and_transform_does_not_learn():
     X = rows()
     scaler = ok.RunningScaler().fit(X[:40]).partial_fit(X[40:])
@@ -145,18 +128,6 @@ def test_a_bad_memory_is_refused(memory):
         ok.RunningScaler(memory).fit(rows())
 
 
-def test_refused_rows_change_nothing():
-    scaler = ok.RunningScaler().fit(rows())
-    before = pickle.dumps(scaler)
-    for bad in (rows()[:, :2], rows() * np.nan, np.full((1, 4), 1e300), np.zeros((0, 4))):
-        with pytest.raises(ValueError):
-            scaler.partial_fit(bad)
-    assert pickle.dumps(scaler) == before
-    assert not hasattr(ok.RunningScaler(), "mean_")
-    with pytest.raises(ValueError, match="not fitted"):
-        ok.RunningScaler().transform(rows())
-
-
 # ---- Inside the algorithms ------------------------------------------------------------------------
 
 ALGORITHMS = [
@@ -199,17 +170,6 @@ def test_scale_is_a_scaler_in_front(model):
     assert inside.predict_one(X[3]) == inside.predict(X[3:4])[0]
 
 
-def test_the_scaler_is_saved_with_the_model(tmp_path):
-    X = np.hstack([rows(120), few_values()])
-    y = np.where(X[:, 0] > 0, "a", "b")
-    model = ok.SILK("hinge", ok.Gaussian(), scale=ok.RunningScaler(0.9)).partial_fit(X[:60], y[:60])
-    model.save(tmp_path / "m.npz")
-    for copied in (ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
-        again = pickle.loads(pickle.dumps(model))
-        np.testing.assert_array_equal(copied.progressive(X[60:], y[60:]), again.progressive(X[60:], y[60:]))
-        assert copied.scale.memory == 0.9
-
-
 def test_a_model_goes_on_from_another_with_its_scaler():
     X = rows(120)
     y = np.where(X[:, 0] > 0, 1, -1)
@@ -219,42 +179,6 @@ def test_a_model_goes_on_from_another_with_its_scaler():
                                atol=1e-12)
     with pytest.raises(ValueError, match="both scale"):
         ok.NORMA().partial_fit(X, y, initial=first)
-
-
-class Failing(ok.Loss):
-    """The absolute loss, until it is asked about the target 13."""
-
-    task = "regression"
-
-    def value(self, score, y):
-        return abs(score - y)
-
-    def derivative(self, score, y):
-        if y == 13.0:
-            raise RuntimeError("thirteen")
-        return np.sign(score - y)
-
-
-def test_after_an_error_the_scaler_has_seen_the_rows_that_were_learned():
-    X, y = np.hstack([rows(40), np.eye(40)[:, 9:17]]), np.arange(40.0)  # and ones that come before the error, or after it
-    model = ok.NORMA(Failing(), scale=True)
-    with pytest.raises(RuntimeError, match="thirteen"):
-        model.partial_fit(X, y)
-    expected = ok.NORMA(Failing(), scale=True).partial_fit(X[:13], y[:13])
-    assert model.t_ == 13
-    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
-    np.testing.assert_array_equal(model._state.scaler.divisors, expected._state.scaler.divisors)
-
-
-def test_refused_calls_change_neither_model_nor_scaler():
-    X = np.arange(3.0)[:, None]                     # scaled: 0, 1, 1.22
-    model = ok.NORMA("squared", ok.AdditiveSpline(bounds=(-0.5, 3)), scale=True, step=0.01).partial_fit(X, X[:, 0])
-    before = pickle.dumps(model)
-    far = np.vstack([X, [[-100.0]]])
-    for call in (model.partial_fit, model.fit, model.progressive):
-        with pytest.raises(ValueError, match="scaled X.*bound"):
-            call(far, np.zeros(4))
-        assert pickle.dumps(model) == before
 
 
 @each("value", [1, "yes", None, ok.Gaussian()])
@@ -302,22 +226,6 @@ def test_large_sparse_values_with_a_short_memory():
     for i in range(800):
         parts.partial_fit(rows[i])
     np.testing.assert_allclose(whole.var_, parts.var_, rtol=1e-12)
-
-
-def test_predictions_behind_a_scaler_are_as_fast_as_others(monkeypatch):
-    """Rows are looked at once, and all of them at a time: what comes out is what rows that need no scaling get, bit for bit."""
-    X, y = rows(300), np.arange(300) % 5.0
-    for model in (ok.SILK("squared", scale=True), ok.KRLS(scale=True, budget=40), ok.NORMA("multiclass_hinge", scale=True)):
-        model.partial_fit(X, y)
-        state, calls = model._state, []
-        bare = state.engine.decision(state.scaler.scaled(X))
-        check = ok.validation.check_points
-        monkeypatch.setattr(ok.validation, "check_points", lambda *a, **k: calls.append(1) or check(*a, **k))
-        np.testing.assert_array_equal(state.engine.decision(state.scaler.scaled(X), trusted=True), bare)
-        calls.clear()
-        np.testing.assert_array_equal(model._scores(state, X), bare)
-        assert len(calls) == 1
-        monkeypatch.undo()
 
 
 def test_set_output():

@@ -4,7 +4,6 @@ import math
 import os
 import pickle
 import signal
-import threading
 import warnings
 
 import numpy as np
@@ -42,18 +41,6 @@ def each_task():
 
 def part(array, rows):
     return None if array is None else array[rows]
-
-
-def in_chunks(model, size, y, weights=None):
-    """(progressive scores, deviations) of all rows in chunks; classes that have not joined have 0."""
-    found, spread = [], []
-    for begin in range(0, len(X), size):
-        chunk = slice(begin, begin + size)
-        scores, std = model.progressive(X[chunk], y[chunk], sample_weight=part(weights, chunk), return_std=True)
-        found.append(scores.reshape(len(scores), -1))
-        spread.append(std)
-    width = max(scores.shape[1] for scores in found)
-    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found]), np.concatenate(spread)
 
 
 # ---- The evidence -----------------------------------------------------------------------------------------------------
@@ -266,39 +253,6 @@ def test_trees_of_names():
 
 
 # ---- A learner like all others ----------------------------------------------------------------------------------------
-
-
-@covering(1)
-@each("loss, y, weights", TASKS.values(), ids=list(TASKS))
-@each("axes", ["auto", "gradient"])
-def test_chunks(loss, y, weights, axes):
-    models = [SelfTuned(loss, axes=axes, window=150, budget=40) for _ in range(4)]
-    whole, *others = (in_chunks(model, size, y, weights) for model, size in zip(models, (460, 37, 7, 1), strict=True))
-    for parts in others:
-        for found, expected in zip(parts, whole, strict=True):  # scores, and deviations
-            assert np.abs(found - expected).max() < 1e-9 * max(1.0, np.abs(expected).max())
-    for model in models:
-        assert model.history_["t"].tolist() == [100, 200, 400]
-        model._check()
-
-
-@covering(1)
-@each("loss, y, weights", TASKS.values(), ids=list(TASKS))
-@each("begin", [0, 60, 130, 330])  # nothing learned, before the first refresh, and after some
-def test_saved_models_go_on_bit_for_bit(loss, y, weights, begin, tmp_path):
-    model = SelfTuned(loss, window=120, budget=30)
-    if begin:
-        model.partial_fit(X[:begin], y[:begin], sample_weight=part(weights, slice(begin)))
-    model.save(tmp_path / "model.npz")
-    others = [load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
-    rest = slice(begin, None)
-    expected = model.progressive(X[rest], y[rest], sample_weight=part(weights, rest))
-    for other in others:
-        assert other.get_params() == SelfTuned(loss, window=120, budget=30).get_params()
-        assert np.array_equal(other.progressive(X[rest], y[rest], sample_weight=part(weights, rest)), expected)
-        assert np.array_equal(other.predict(X), model.predict(X))
-        assert other.relevance_ == model.relevance_ and np.array_equal(other.history_["noise"], model.history_["noise"])
-        other._check()
 
 
 def test_damaged_states_are_refused():
@@ -597,25 +551,6 @@ def test_odd_streams():
     assert np.isfinite(silent.predict(X)).all()
 
 
-def test_refused_calls_change_nothing():
-    model = SelfTuned(window=150, budget=20).partial_fit(X[:150], NUMBERS[:150])
-    before = pickle.dumps(model)
-    for bad in ((X[:3], NUMBERS[:2]), (X[:3, :2], NUMBERS[:3]), (np.full((2, 4), np.nan), [1.0, 2.0]), (X[:2], [1.0, np.inf]),
-                (np.full((2, 4), 1e200), [1.0, 2.0]), (X[:2], [1e200, 0.0]), (X[:2], SEVERAL[:2])):
-        with pytest.raises((ValueError, TypeError)):
-            model.partial_fit(*bad)
-        assert pickle.dumps(model) == before
-    for other in (SelfTuned(), ok.NORMA("squared")):
-        with pytest.raises(ValueError, match="initial"):
-            other.fit(X, NUMBERS, initial=model)
-    with pytest.raises(ValueError, match="initial"):
-        SelfTuned().partial_fit(X, NUMBERS, initial=ok.NORMA("squared").fit(X, NUMBERS))
-    for parameters in ({"axes": "both"}, {"axes": 3}, {"budget": 0}, {"window": 10}, {"frozen": "no"}, {"loss": "hinge"},
-                       {"epochs": 0}):
-        with pytest.raises(ValueError, match=f"'{next(iter(parameters))}' parameter of SelfTuned"):
-            SelfTuned(**parameters).fit(X, NUMBERS)
-
-
 def test_targets_of_fixed_units():
     scaler = TargetScaler.fixed(np.array([2.0, -1e9]), np.array([0.5, 1e-3]))
     y = np.array([[3.0, -1e9], [2.0, 1e-3 - 1e9]])
@@ -704,31 +639,6 @@ def test_signals_come_between_blocks():
         begin = 0 if model._state is None else model.t_
         model._check()
         assert begin == len(X) or np.allclose(model.progressive(X[begin:], NUMBERS[begin:]), expected[begin:], rtol=0, atol=1e-9)
-
-
-def test_threads():
-    """Predictions of other threads while one learns are those of some moment between two calls."""
-    model = SelfTuned(window=120, budget=20).partial_fit(X[:90], NUMBERS[:90])
-    moments = [copy.deepcopy(model).predict(X[:3]).tobytes()]
-    alone = copy.deepcopy(model)
-    for begin in range(90, 290, 20):
-        moments.append(alone.partial_fit(X[begin : begin + 20], NUMBERS[begin : begin + 20]).predict(X[:3]).tobytes())
-    seen, done = [], threading.Event()
-
-    def look():
-        while not done.is_set():
-            seen.append(model.predict(X[:3]).tobytes())
-            assert model.t_ >= 90 and len(model.relevance_) == 4
-
-    threads = [threading.Thread(target=look) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for begin in range(90, 290, 20):
-        model.partial_fit(X[begin : begin + 20], NUMBERS[begin : begin + 20])
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert set(seen) <= set(moments) and np.array_equal(model.predict(X), alone.predict(X))
 
 
 # ---- Among others -----------------------------------------------------------------------------------------------------

@@ -1,5 +1,4 @@
 """Inside scikit-learn: its own estimator checks, pipelines, searches, calibration, data frames."""
-import pickle
 import subprocess
 import sys
 
@@ -9,7 +8,6 @@ from cases import each
 
 sklearn = pytest.importorskip("sklearn", minversion="1.6")
 
-import joblib  # noqa: E402
 from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor  # noqa: E402
 from sklearn.calibration import CalibratedClassifierCV  # noqa: E402
 from sklearn.exceptions import DataConversionWarning, NotFittedError  # noqa: E402
@@ -112,13 +110,6 @@ def test_calibration_turns_margins_into_probabilities(moons):
     assert np.mean(model.predict(X) == y) > 0.9
 
 
-def test_joblib_and_pickle(moons, tmp_path):
-    model = ok.SVMD("hinge", ok.Gaussian(0.5)).fit(*moons)
-    joblib.dump(model, tmp_path / "model.joblib")
-    for copied in (joblib.load(tmp_path / "model.joblib"), pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(copied.decision_function(moons[0]), model.decision_function(moons[0]))
-
-
 def test_several_targets_through_sklearn():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 2))
@@ -158,12 +149,6 @@ def test_balanced_classes_have_equal_totals():
     balanced = ok.NORMA("multiclass_hinge", class_weight="balanced").fit(X, y)
     expected = ok.NORMA("multiclass_hinge").partial_fit(X, y, sample_weight=sample_weight)
     np.testing.assert_allclose(balanced.decision_function(X), expected.decision_function(X), atol=1e-12)
-
-
-@each("bad", ["even", [1, 2], {"up": -1.0}, {"up": "2"}, {"up": np.nan}], ids=repr)
-def test_bad_class_weights_are_refused(bad, moons):
-    with pytest.raises(ValueError, match="'class_weight'.*NORMA"):
-        ok.NORMA(class_weight=bad).fit(*moons)
 
 
 def test_class_weights_that_make_no_sense_are_refused(moons):
@@ -216,36 +201,12 @@ def test_errors_and_warnings_are_sklearns(moons):
         ok.NORMA("squared").fit(X, X[:, :1])
 
 
-def test_data_frames(moons):
-    pd = pytest.importorskip("pandas")
-    X, y = moons
-    frame = pd.DataFrame(X, columns=["across", "up"])
-    model = ok.NORMA("hinge", ok.Gaussian(0.5)).partial_fit(frame, pd.Series(y))
-    assert model.feature_names_in_.tolist() == ["across", "up"]
-    np.testing.assert_array_equal(model.decision_function(frame), model.decision_function(X))
-    with pytest.raises(ValueError, match="feature names.*order"):
-        model.predict(frame[["up", "across"]])
-    before = pickle.dumps(model)
-    with pytest.raises(ValueError, match="unseen at fit time.*'down'"):
-        model.partial_fit(frame.rename(columns={"up": "down"}), y)
-    assert pickle.dumps(model) == before
-    assert not hasattr(ok.NORMA().fit(X, y), "feature_names_in_")
-
-
 @each("column", [["a", "b", "c"], [1.0, None, 2.0], ["2026-01-01"] * 3], ids=["words", "missing", "dates"])
 def test_a_frame_with_a_column_that_is_no_number(column):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "odd one": pd.Series(column, dtype=object)})
     with pytest.raises(TypeError, match="column 'odd one', instead; (encode|fill in)"):
         ok.NORMA("squared").fit(frame, [1.0, 2.0, 3.0])
-
-
-def test_names_are_saved(moons, tmp_path):
-    pd = pytest.importorskip("pandas")
-    X, y = moons
-    model = ok.NORMA().fit(pd.DataFrame(X, columns=["a", "b"]), y)
-    model.save(tmp_path / "m.npz")
-    assert ok.load(tmp_path / "m.npz").feature_names_in_.tolist() == ["a", "b"]
 
 
 def test_classes_are_sorted_after_fit_and_columns_follow():

@@ -1,9 +1,7 @@
 """Smoother: local votes, averages and densities against their formulas; running ranks; a learner like all others."""
-import copy
 import itertools
 import math
 import pickle
-import threading
 import warnings
 
 import numpy as np
@@ -184,21 +182,6 @@ def test_reservoirs_are_uniform():
     assert 700 < np.mean(9000 - fading.points[:200, 0]) < 1300
 
 
-@pytest.mark.parametrize("loss, y", TASKS.values(), ids=TASKS)
-def test_saved_models_go_on_bit_for_bit(loss, y, tmp_path):
-    for kind in KINDS:
-        for begin in (0, 20, 200):
-            model = Smoother(loss, **kind)
-            if begin:
-                model.partial_fit(X[:begin], part(y, slice(begin)))
-            model.save(tmp_path / "model.npz")
-            others = [load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
-            expected = model.progressive(X[begin:], part(y, slice(begin, None)))
-            for other in others:
-                assert np.array_equal(other.progressive(X[begin:], part(y, slice(begin, None))), expected)
-                assert np.array_equal(other.predict(X), model.predict(X))
-
-
 def test_what_is_set_after_fitting_does_not_reach_what_is_learned(tmp_path):
     """Neither the object that was given as a kernel, nor a parameter that the next call will refuse."""
     kernel, budget = Gaussian(0.3), Recent(100)
@@ -262,50 +245,6 @@ def test_answers():
     weighted = Smoother("multiclass_squared", Gaussian(3.0), class_weight={"three": 50.0}).partial_fit(X, LABELS)
     assert np.mean(weighted.predict(X) == "three") > 2 * np.mean(Smoother("multiclass_squared", Gaussian(3.0)).partial_fit(
         X, LABELS).predict(X) == "three")
-
-
-def test_refused_calls_change_nothing():
-    model = Smoother("squared").partial_fit(X[:50], NUMBERS[:50])
-    before = pickle.dumps(model)
-    for bad in ((X[:3], NUMBERS[:2]), (X[:3, :2], NUMBERS[:3]), (np.full((2, 3), np.nan), [1.0, 2.0]), (X[:2], [1.0, np.inf]),
-                (np.full((2, 3), 1e200), [1.0, 2.0]), (X[:2], SEVERAL[:2])):
-        with pytest.raises((ValueError, TypeError)):
-            model.partial_fit(*bad)
-        assert pickle.dumps(model) == before
-    for parameters in ({"loss": "hinge"}, {"kernel": "linear"}, {"kernel": Gaussian(-1.0)}, {"budget": 0}, {"budget": None},
-                       {"neighbours": 0}, {"neighbours": 65}, {"budget": ok.Window(9)}, {"scale": "yes"}):
-        with pytest.raises(ValueError):
-            Smoother(**parameters).fit(X, NUMBERS)
-    with pytest.raises(ValueError, match="Reservoir is a sample of rows"):
-        ok.NORMA(budget=Reservoir(9)).fit(X, LABELS == "one")
-    with pytest.raises(ValueError, match="'kernel' parameter changed"):
-        model.set_params(kernel=Gaussian(2.0)).partial_fit(X, NUMBERS)
-    with pytest.raises(ValueError, match="^top must be a number of terms"):
-        model.contributions(X[0], top=-1)
-    with pytest.raises(ValueError, match="return_std"):
-        Smoother("nunovelty").progressive(X, return_std=True)
-
-
-def test_threads():
-    model = Smoother("squared").partial_fit(X[:30], NUMBERS[:30])
-    alone, moments = copy.deepcopy(model), [model.predict(X[:3]).tobytes()]
-    for begin in range(30, 330, 30):
-        moments.append(alone.partial_fit(X[begin : begin + 30], NUMBERS[begin : begin + 30]).predict(X[:3]).tobytes())
-    seen, done = [], threading.Event()
-
-    def look():
-        while not done.is_set():
-            seen.append(model.predict(X[:3]).tobytes())
-
-    threads = [threading.Thread(target=look) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for begin in range(30, 330, 30):
-        model.partial_fit(X[begin : begin + 30], NUMBERS[begin : begin + 30])
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert set(seen) <= set(moments)
 
 
 @pytest.mark.parametrize("model", [Smoother(), Smoother("multiclass_squared", scale=True), Smoother(ok.NuNovelty(0.1))], ids=str)

@@ -97,27 +97,6 @@ def test_one_row_and_dense_rows_after_sparse_ones():
     assert model.predict_one(rows[3]) == model.predict_one(dense[3]) == model.predict(rows[3:4])[0]
 
 
-@each("budget", [None, 25], ids=repr)
-@each("kernel", [ok.Linear(), ok.Gaussian(2.0)], ids=repr)
-def test_a_saved_model_goes_on_bit_for_bit(kernel, budget, tmp_path):
-    rows, _, _ = random_rows()
-    y = np.arange(120) % 2
-    model = ok.NORMA("hinge", kernel, budget=budget, offset=True).partial_fit(rows[:70], y[:70])
-    model.save(tmp_path / "m.npz")
-    for copied in (ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
-        again = pickle.loads(pickle.dumps(model))
-        np.testing.assert_array_equal(copied.progressive(rows[70:], y[70:]), again.progressive(rows[70:], y[70:]))
-
-
-def test_starting_from_another_model():
-    rows, dense, _ = random_rows()
-    y = np.arange(120) % 2
-    first = ok.NORMA("hinge", ok.Gaussian(2.0)).partial_fit(rows[:60], y[:60])
-    second = ok.NORMA("hinge", ok.Gaussian(2.0)).partial_fit(rows[60:], y[60:], initial=first)
-    np.testing.assert_allclose(second.decision_function(rows), first.partial_fit(rows[60:], y[60:])
-                               .decision_function(rows), atol=1e-9)
-
-
 @each("memory", [1.0, 0.9])
 def test_scaling_divides_by_root_mean_squares_and_keeps_zeros(memory):
     rows, dense, _ = random_rows()

@@ -3,8 +3,6 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import onlinekernels as ok
 from cases import each
@@ -110,54 +108,6 @@ def test_averages_of_labels_that_join(kernel):
     known.partial_fit(X, y, classes=list(LETTERS))
     order = growing.classes_.tolist()
     np.testing.assert_allclose(columns(growing, X, order), columns(known, X, order), rtol=1e-9, atol=1e-11)
-
-
-def test_sparse_rows():
-    sparse = pytest.importorskip("scipy.sparse")
-    X, y, rng = stream(2)
-    for kernel in (ok.Linear(), ok.Gaussian(1.5)):
-        model, dense = (ALGORITHMS["ilk"](kernel, offset=True) for _ in range(2))
-        scores = [model.progressive(sparse.csr_matrix(X[i:i + 10]), y[i:i + 10]) for i in range(0, N, 10)]
-        other = [dense.progressive(X[i:i + 10], y[i:i + 10]) for i in range(0, N, 10)]
-        for mine, others in zip(scores, other, strict=True):
-            np.testing.assert_allclose(mine, others, rtol=1e-9, atol=1e-11)
-
-
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10**6), algorithm=st.sampled_from([*ALGORITHMS, *SVMD]), kernel=st.sampled_from(sorted(KERNELS)),
-       budget=st.sampled_from([None, 6, 1]), offset=st.booleans(), cut=st.integers(0, N))
-def test_any_chunks_and_any_pause(seed, algorithm, kernel, budget, offset, cut):
-    """Chunked equals one by one; a model that was pickled, or saved, in the middle goes on bit for bit."""
-    X, y, rng = stream(seed, late=seed % 2 == 0)
-    make = {**ALGORITHMS, **SVMD}[algorithm]
-    first, second = (make(KERNELS[kernel], budget=budget, offset=offset) for _ in range(2))
-    one_by_one = np.zeros((N, len(set(y.tolist()))))
-    for i in range(N):
-        row = second.progressive(X[i:i + 1], y[i:i + 1])
-        one_by_one[i, : row.shape[1]] = row
-    np.testing.assert_allclose(in_chunks(first, X, y, rng), one_by_one, rtol=1e-7, atol=1e-9)
-    assert first.classes_.tolist() == second.classes_.tolist()
-    model = make(KERNELS[kernel], budget=budget, offset=offset)
-    if cut:
-        model.partial_fit(X[:cut], y[:cut])
-    twin = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(model.progressive(X, y), twin.progressive(X, y))
-    same_state(model, twin)
-
-
-@each("algorithm", [*ALGORITHMS, *SVMD])
-@each("kernel", ["terms", "weights", "trees"])
-def test_files(kernel, algorithm, tmp_path):
-    for seed, budget in enumerate([None, 5]):
-        X, y, _ = stream(seed)
-        model = {**ALGORITHMS, **SVMD}[algorithm](KERNELS[kernel], offset=True, budget=budget)
-        model.partial_fit(X[:20], y[:20]).save(tmp_path / "m.npz")
-        twin = ok.load(tmp_path / "m.npz")
-        twin._state.engine._check()
-        assert twin.classes_.tolist() == model.classes_.tolist() and len(twin.intercept_) == len(twin.classes_)
-        for rows in (slice(20, 21), slice(21, 40), slice(40, N)):
-            np.testing.assert_array_equal(twin.progressive(X[rows], y[rows]), model.progressive(X[rows], y[rows]))
-        same_state(twin, model)
 
 
 class Moody:

@@ -1,7 +1,6 @@
 """Stacking and Hedge: combiners against their formulas, members that fail, guarantees; learners like all others."""
 import copy
 import pickle
-import threading
 import warnings
 
 import numpy as np
@@ -249,33 +248,6 @@ def test_whoever_is_disabled_says_what_the_others_say(targets):
 # ---- Learners like all others -----------------------------------------------------------------------------------------
 
 
-@each_kind
-def test_chunks(kind, members, y, weights):
-    models = [kind(members(), n_jobs=1 + (size == 37)) for size in (N, 37, 1)]
-    whole, *others = (in_chunks(model, size, y, weights) for model, size in zip(models, (N, 37, 1), strict=True))
-    for scores in others:
-        assert np.abs(scores - whole).max() < 1e-7 * max(1.0, np.abs(whole).max())
-    assert models[0].errors_ == pytest.approx(models[2].errors_, rel=1e-6)
-    for model in models:
-        model._check()
-
-
-@each_kind
-def test_saved_models_go_on_bit_for_bit(kind, members, y, weights, tmp_path):
-    for begin in (0, 1, 60, 200):
-        model = kind(members() if begin else list(members().values()))
-        if begin:
-            model.partial_fit(X[:begin], y[:begin], sample_weight=part(weights, slice(begin)))
-        model.save(tmp_path / "model.npz")
-        others = [load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
-        expected = model.progressive(X[begin:], y[begin:], sample_weight=part(weights, slice(begin, None)))
-        for other in others:
-            assert np.array_equal(other.progressive(X[begin:], y[begin:], sample_weight=part(weights, slice(begin, None))), expected)
-            assert np.array_equal(other.predict(X), model.predict(X))
-            assert other.errors_ == model.errors_ and repr(other.weights_) == repr(model.weights_)
-            other._check()
-
-
 def test_what_can_be_seen():
     long = np.concatenate([X, X, X, X])
     for kind in (Stacking, Hedge):
@@ -358,20 +330,6 @@ def picky_member():
     return ok.NORMA("squared", picky, budget=10)
 
 
-class Refuses(ok.Loss):
-    """A loss in Python that refuses targets above a limit."""
-
-    task = "regression"
-
-    def __init__(self, limit=1.5):
-        self.limit = limit
-
-    def derivative(self, score, y):
-        if y > self.limit:
-            raise ZeroDivisionError("no such target")
-        return max(-1.0, min(1.0, score - y))
-
-
 def test_members_that_fail_are_disabled():
     first = int(np.flatnonzero(X[:, 0] > 2.0)[0])
     for kind, members, y in ((Stacking, number_members, NUMBERS), (Hedge, number_members, NUMBERS)):
@@ -441,32 +399,6 @@ def test_answers_whose_squares_overflow_do_not_count(kind):
         scores = model.progressive(X, NUMBERS)
     assert np.isfinite(scores).all() and np.abs(scores).max() < 1e3
     model._check()
-
-
-def test_refused_calls_change_nothing():
-    model = Stacking(number_members()).partial_fit(X[:50], NUMBERS[:50])
-    before = pickle.dumps(model)
-    for bad in ((X[:3], NUMBERS[:2]), (X[:3, :2], NUMBERS[:3]), (np.full((2, 3), np.nan), [1.0, 2.0]), (X[:2], [1.0, np.inf])):
-        with pytest.raises((ValueError, TypeError)):
-            model.partial_fit(*bad)
-        assert pickle.dumps(model) == before
-    for members in (None, [], [3], {"a/b": SILK()}, {1: SILK()}, [SILK("hinge"), SILK("squared")], "silk", SILK()):
-        with pytest.raises(ValueError, match="'members'"):
-            Stacking(members).fit(X, NUMBERS)
-    with pytest.raises(ValueError, match="'members' parameter changed"):
-        model.set_params(members__line__noise=3.0).partial_fit(X, NUMBERS)
-    for parameters in ({"memory": 1.0}, {"n_jobs": 0}):
-        with pytest.raises(ValueError, match=next(iter(parameters))):
-            Stacking(number_members(), **parameters).fit(X, NUMBERS)
-    state = Stacking(class_members()).partial_fit(X, LABELS)._state.to_dict()
-    for name, value in {"t": -1, "combiner/belief": np.ones(4), "combiner/S": np.zeros((4, 9, 9)), "losses": -np.ones(5), "members/near/disabled": 3}.items():
-        assert name in state["learned"]
-        with pytest.raises((ValueError, KeyError)):
-            Stacking(class_members())._restored({**state, "learned": {**state["learned"], name: value}})
-    askew = state["learned"]["combiner/S"].copy()
-    askew[:, 0, 1] += 0.1 * np.abs(askew).max()  # what is not symmetric grows for ever
-    with pytest.raises(ValueError, match="covariances of the weights"):
-        Stacking(class_members())._restored({**state, "learned": {**state["learned"], "combiner/S": askew}})
 
 
 # ---- Of models that have learned already ------------------------------------------------------------------------------
@@ -623,26 +555,6 @@ def test_fitted_members_and_the_protocols_of_others():
 
 
 # ---- Threads ----------------------------------------------------------------------------------------------------------
-
-
-def test_threads():
-    model = Stacking(number_members(), n_jobs=2).partial_fit(X[:30], NUMBERS[:30])
-    alone, moments = copy.deepcopy(model), [model.predict(X[:3]).tobytes()]
-    for begin in range(30, 300, 30):
-        moments.append(alone.partial_fit(X[begin : begin + 30], NUMBERS[begin : begin + 30]).predict(X[:3]).tobytes())
-    seen, done = [], threading.Event()
-
-    def look():
-        while not done.is_set():
-            seen.append(model.predict(X[:3]).tobytes())
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    for begin in range(30, 300, 30):
-        model.partial_fit(X[begin : begin + 30], NUMBERS[begin : begin + 30])
-    done.set()
-    thread.join()
-    assert set(seen) <= set(moments)
 
 
 @pytest.mark.parametrize("model", [

@@ -73,20 +73,6 @@ def check_exact(model, plain, found, weights):
         assert deviation * (becomes[2] - becomes[1]) / 2e-4 == pytest.approx(width, rel=1e-5)
 
 
-@each("y", [Y, TWO], ids=["one", "two"])
-def test_chunks_and_single_rows_agree(y):
-    whole, pieces, single = (ok.SILK("squared", scale=True, scale_target=True) for _ in range(3))
-    expected = whole.progressive(X, y, sample_weight=WEIGHTS)
-    cuts = [0, 1, 2, 17, 90, 200]
-    found = [pieces.progressive(X[a:b], y[a:b], sample_weight=WEIGHTS[a:b]) for a, b in zip(cuts, cuts[1:])]
-    np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-9, atol=1e-12)
-    whole = ok.SILK("squared", scale=True, scale_target=True).partial_fit(X, y)
-    for x, target in zip(X, y):
-        single.learn_one(x, target if np.ndim(target) == 0 else target.tolist())
-    np.testing.assert_allclose(single.predict(X), whole.predict(X), rtol=1e-9, atol=1e-12)
-    assert whole.score(X, y) > 0.5
-
-
 def test_each_of_several_targets_has_a_scale_of_its_own():
     model = ok.SILK("squared", scale_target=True).partial_fit(X, TWO)
     for j in range(2):
@@ -102,16 +88,6 @@ def test_a_rows_own_target_does_not_reach_its_prediction():
         other[t] += 1e4
         scores = [ok.SILK("squared", scale_target=True).progressive(X, y)[: t + 1] for y in (Y, other)]
         np.testing.assert_array_equal(*scores)
-
-
-@each("model", MODELS, ids=repr)
-def test_it_is_saved(model, tmp_path):
-    model = ok.evaluate.fresh_copy(model).partial_fit(X[:120], Y[:120])
-    model.save(tmp_path / "m.npz")
-    for again in (ok.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(again.predict(X), model.predict(X))
-        expected = ok.evaluate.fresh_copy(model).partial_fit(X[:120], Y[:120]).partial_fit(X[120:], Y[120:])
-        np.testing.assert_array_equal(again.partial_fit(X[120:], Y[120:]).predict(X), expected.predict(X))
 
 
 def test_an_error_leaves_the_scaler_where_the_engine_is():
@@ -130,15 +106,6 @@ def test_an_error_leaves_the_scaler_where_the_engine_is():
     assert model.t_ == 50
     expected = ok.NORMA("squared", scale_target=True).partial_fit(X[:50], Y[:50])
     np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-9)
-
-
-def test_a_call_that_is_refused_changes_nothing():
-    model = ok.SILK("squared", scale_target=True).partial_fit(X, Y)
-    before = pickle.dumps(model)
-    for bad in (np.full(200, np.nan), np.full(200, 1e200) * np.sign(X[:, 0])):
-        with pytest.raises(ValueError):
-            model.partial_fit(X, bad)
-        assert pickle.dumps(model) == before
 
 
 def test_weights_whose_sum_overflows_are_refused():

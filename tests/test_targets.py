@@ -70,43 +70,9 @@ def test_svmd_adapts_one_step_for_all_targets():
     assert model.norm_ == pytest.approx(np.linalg.norm(W))
 
 
-@each("budget", [None, 30], ids=repr)
-@each("kernel", KERNELS, ids=repr)
-def test_saved_models_and_single_rows(kernel, budget, tmp_path):
-    model = ok.SVMD("squared", kernel, step=0.02, budget=budget, offset=True, exact_norms=True).partial_fit(X[:60], Y[:60])
-    model.save(tmp_path / "m.npz")
-    copied = ok.load(tmp_path / "m.npz")
-    for x, y in zip(X[60:], Y[60:]):
-        model.learn_one(x, y if len(x) % 2 else y.tolist())
-        copied.partial_fit(x[None], y[None])
-    np.testing.assert_array_equal(model.predict(X), copied.predict(X))
-    np.testing.assert_array_equal(model.predict_one(X[0]), model.predict(X[:1])[0])
-    assert model._state.hypothesis.norms()[1] == pytest.approx(model.norm_**2)
-    if kernel.coordinate(0) is not None:
-        parts = sum(model.component(j, X[:, j]) for j in range(3))
-        np.testing.assert_allclose(parts + model.intercept_, model.predict(X), atol=1e-10)
-
-
 def test_going_on_from_another_model():
     first = ok.NORMA("squared", ok.Gaussian()).partial_fit(X[:60], Y[:60])
     second = ok.NORMA("squared", ok.Gaussian()).partial_fit(X[60:], Y[60:], initial=first)
     np.testing.assert_allclose(second.predict(X), first.partial_fit(X[60:], Y[60:]).predict(X), atol=1e-12)
     with pytest.raises(ValueError, match="initial.*form|initial.*targets"):
         ok.NORMA("squared", ok.Gaussian()).partial_fit(X, Y[:, 0], initial=first)
-
-
-def test_what_does_not_fit_is_refused_and_changes_nothing():
-    model, one = ok.NORMA("squared").fit(X, Y), ok.NORMA("squared").fit(X, Y[:, 0])
-    for fitted, y, words in ((model, Y[:, 0], r"\(n, 3\)"), (model, Y[:, :2], r"\(n, 3\)"), (model, Y * np.nan, "NaN"),
-                             (model, Y[:5], "samples"), (one, Y, "1d")):
-        before = pickle.dumps(fitted)
-        with pytest.raises(ValueError, match=words):
-            fitted.partial_fit(X, y)
-        assert pickle.dumps(fitted) == before
-    for alone in (ok.NORMA("nu_insensitive"), ok.Projection("insensitive", radius=2.0)):
-        with pytest.raises(ValueError, match="3 targets"):
-            alone.fit(X, Y)
-    with pytest.raises(ValueError, match="one label or number"):
-        one.learn_one(X[0], Y[0])
-    with pytest.raises(ValueError):
-        ok.NORMA("hinge").fit(X, (Y > 0).astype(int))

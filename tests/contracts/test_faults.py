@@ -6,7 +6,8 @@ import signal
 
 import numpy as np
 import pytest
-from faults import FAULTS, KINDS, LETTERS, NEW, POINTS, SIGNS, G, disturbed, places, survives
+from contracts.registry import KINDS, LETTERS, NEW, POINTS, SIGNS, G
+from faults import FAULTS, disturbed, places, survives
 
 import onlinekernels as ok
 

@@ -1,0 +1,1 @@
+"""What holds of every estimator: `registry.py` lists them, with small data."""

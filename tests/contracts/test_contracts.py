@@ -1,0 +1,481 @@
+"""What holds of every estimator, whoever it is and whatever it learns: one contract, one test."""
+import copy
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import onlinekernels as ok
+from contracts.registry import CHUNKS, KINDS, LETTERS, NEW, POINTS, ROWS, SIGNS, WORDS, Own, Transformer, near, overlap
+
+pytestmark = pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")
+ENDS = np.cumsum(CHUNKS).tolist()
+HALF = ENDS[3]
+LEARNERS = [name for name, kind in KINDS.items() if not isinstance(kind, Transformer)]
+METHODS = ("predict", "decision_function", "score_samples", "predict_proba", "predict_interval", "transform")
+ATTRIBUTES = ("t_", "count_", "classes_", "support_vectors_", "dual_coef_", "coef_", "intercept_", "n_terms_", "knots_", "norm_",
+              "step_", "margin_", "width_", "offset_", "noise_", "weights_", "errors_", "relevance_", "mean_", "scale_",
+              "n_features_in_", "feature_names_in_", "components_", "columns_")
+every_kind = pytest.mark.parametrize("name", KINDS)
+every_learner = pytest.mark.parametrize("name", LEARNERS)
+
+
+def known(defect, broken, names):
+    """Names, of which some have a defect that is known; once it is mended the test fails until this is gone."""
+    return [pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=defect)) if name in broken else name for name in names]
+
+
+# ---- How to make, teach and look -------------------------------------------------------------------------------
+
+
+def learned(name, first=0, last=ROWS, model=None, cuts=ENDS):
+    """A model that has learned rows first to last, in chunks that end at these cuts."""
+    kind = KINDS[name]
+    model = kind.make() if model is None else model
+    for end in sorted({end for end in [*cuts, last] if first < end <= last}):
+        kind.call(model, first, end)()
+        first = end
+    return model
+
+
+def y_of(kind, first, last):
+    return None if kind.y is None else kind.y[first:last]
+
+
+def new_rows(kind):
+    return WORDS[:20] if kind.rows == "words" else kind.points(0, len(NEW), NEW)
+
+
+def shown(name, model):
+    """All that is to be seen of a model, by name."""
+    kind, rows = KINDS[name], new_rows(KINDS[name])
+    seen = {attribute: getattr(model, attribute) for attribute in ATTRIBUTES if hasattr(model, attribute)}
+    seen |= {method: getattr(model, method)(rows) for method in METHODS if hasattr(model, method)}
+    if hasattr(model, "predict_one") and kind.rows != "sparse":
+        seen["predict_one"] = model.predict_one(rows[0])
+    assert len(seen) > 1
+    return seen
+
+
+def plain(value):
+    """Nested lists of numbers, words and None; sparse rows as dense ones."""
+    if hasattr(value, "toarray"):
+        value = value.toarray()
+    if isinstance(value, np.ndarray):
+        return [value.shape, str(value.dtype), *map(plain, value.ravel().tolist())]
+    if isinstance(value, (list, tuple)):
+        return [*map(plain, value)]
+    if isinstance(value, dict):
+        return {key: plain(part) for key, part in value.items()}
+    return "nan" if isinstance(value, float) and value != value else value
+
+
+def assert_same(name, one, other):
+    """Two models, or what was seen of them, agree to the bit."""
+    first, second = (part if isinstance(part, dict) else shown(name, part) for part in (one, other))
+    assert first.keys() == second.keys()
+    for key in first:
+        assert plain(first[key]) == plain(second[key]), key
+
+
+def assert_near(name, one, other, tolerance=1e-9):
+    """The same up to rounding."""
+    first, second = (KINDS[name].scores(model) for model in (one, other))
+    np.testing.assert_allclose(first, second, rtol=0, atol=tolerance * max(1.0, np.nanmax(np.abs(second))))
+    assert KINDS[name].learned_by(one) == KINDS[name].learned_by(other)
+    assert getattr(one, "n_terms_", 0) == getattr(other, "n_terms_", 0)
+
+
+# ---- Chunks ----------------------------------------------------------------------------------------------------
+
+
+@every_kind
+def test_chunks_are_rows_however_they_are_cut(name):
+    """One row by learn_one, one row as a chunk, all rows at once: the same function, and the same answers before each row."""
+    kind = KINDS[name]
+    one_by_one = learned(name, cuts=range(1, ROWS + 1))
+    assert kind.learned_by(one_by_one) == ROWS
+    for cuts in ([ROWS], ENDS):
+        assert_near(name, learned(name, cuts=cuts), one_by_one)
+    if not hasattr(one_by_one, "progressive") or isinstance(kind, Transformer):
+        return
+    whole, parts = kind.make(), kind.make()
+    answers = []
+    for first, last in zip([0, *ENDS[:-1]], ENDS):
+        answers.append(parts.progressive(kind.points(first, last), y_of(kind, first, last), return_labels=True)[1])
+    expected = whole.progressive(kind.points(0, ROWS), y_of(kind, 0, ROWS), return_labels=True)[1]
+    assert_near(name, whole, one_by_one)
+    assert_near(name, parts, one_by_one)
+    if np.asarray(expected).dtype.kind == "f":
+        np.testing.assert_allclose(np.concatenate(answers).astype(float), expected, rtol=1e-9, atol=1e-9)
+    else:
+        assert np.concatenate([np.asarray(part, dtype=object) for part in answers]).tolist() == np.asarray(expected, dtype=object).tolist()
+
+
+@every_learner
+def test_one_row_is_answered_and_learned_as_a_chunk_of_one(name):
+    kind = KINDS[name]
+    if kind.rows == "sparse":
+        pytest.skip("rows of a sparse matrix are matrices")
+    model = learned(name, 0, HALF)
+    for place in range(HALF, HALF + 5):
+        row, y = kind.points(place, place + 1), y_of(kind, place, place + 1)
+        assert plain(model.predict_one(row[0])) == plain(model.predict(row)[0]) or np.allclose(
+            model.predict_one(row[0]), model.predict(row)[0], rtol=1e-12)
+        twin = copy.deepcopy(model)
+        twin.partial_fit(row, y)
+        assert model.learn_one(row[0], None if y is None else y[0].tolist()) is model
+        assert_near(name, model, twin, 1e-12)
+
+
+# ---- Files, pickles, copies ------------------------------------------------------------------------------------
+
+
+LISTS = str.maketrans("[]", "()")  # of parameters that are tuples a file makes lists
+
+
+def through_file(model, folder):
+    """A model that was saved and loaded, and given the Python code that files do not hold."""
+    path = folder / f"model{len(list(folder.iterdir()))}.npz"
+    try:
+        model.save(path)
+    except TypeError as error:  # of members there is no way to give it back
+        assert "Pickle the model instead" in str(error)
+        return pickle.loads(pickle.dumps(model))
+    params = model.get_params(deep=False)
+    return ok.load(path, **{name: params[name] for name in ("kernel", "loss")
+                            if params.get(name) in (overlap, near) or isinstance(params.get(name), Own)})
+
+
+@every_kind
+def test_what_comes_back_is_the_model_and_goes_on_as_it_does(name, tmp_path):
+    """From files, pickles of any protocol and copies; to the bit, each on its own, before and after the first rows."""
+    ways = [copy.copy, copy.deepcopy, lambda model: through_file(model, tmp_path)]
+    ways += [lambda model, protocol=protocol: pickle.loads(pickle.dumps(model, protocol)) for protocol in (2, 5)]
+    if not hasattr(KINDS[name].make(), "save"):
+        del ways[2]
+    undisturbed = learned(name)
+    for begin in (0, 1, HALF):
+        model = learned(name, 0, begin) if begin else KINDS[name].make()
+        twins = [again(model) for again in ways]
+        before = shown(name, model) if begin else None
+        for twin in twins:
+            assert type(twin) is type(model)
+            assert repr(twin).translate(LISTS) == repr(model).translate(LISTS)
+            if begin:
+                assert_same(name, twin, before)
+            assert_same(name, learned(name, begin, model=twin), undisturbed)
+        if begin:
+            assert_same(name, model, before)  # others have learned, and this one has not
+        assert_same(name, learned(name, begin, model=model), undisturbed)
+
+
+@every_kind
+def test_looking_changes_nothing_and_the_same_stream_gives_the_same_bits(name):
+    quiet, watched = learned(name), KINDS[name].make()
+    first = 0
+    for end in ENDS:
+        learned(name, first, end, watched)
+        seen = shown(name, watched)
+        repr(watched), watched.get_params(), pickle.dumps(watched)
+        assert_same(name, watched, seen)
+        first = end
+    assert_same(name, quiet, watched)
+
+
+@every_kind
+def test_what_is_shown_is_a_copy(name):
+    """Whoever writes into an attribute or a prediction does not reach the model."""
+    model = learned(name, 0, HALF)
+    before = shown(name, model)
+    for value in shown(name, model).values():
+        for array in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(array, np.ndarray) and array.size and array.dtype.kind in "fiU" and array.flags.writeable:
+                array[...] = array.ravel()[-1:] if array.dtype.kind == "U" else 7
+    assert_same(name, model, before)
+
+
+# ---- Parameters ------------------------------------------------------------------------------------------------
+
+
+@every_kind
+def test_a_clone_has_the_parameters_and_nothing_else(name):
+    model = learned(name, 0, HALF)
+    params = model.get_params(deep=False)
+    fresh = KINDS[name].make()
+    assert repr(fresh) == repr(model), "learning touches no parameter"
+    twin = type(model)(**params)
+    assert all(getattr(twin, key) is value for key, value in params.items())
+    assert KINDS[name].learned_by(twin) == 0
+    assert_same(name, learned(name, 0, HALF, twin), model)
+    assert repr(model.set_params(**model.get_params())) == repr(twin)
+    with pytest.raises(ValueError, match="nobody"):
+        model.set_params(**{next(iter(params), "nobody"): next(iter(params.values()), None), "nobody": 1})
+    assert_same(name, learned(name, HALF, model=model), learned(name))
+
+
+@every_learner
+def test_fit_forgets(name):
+    kind = KINDS[name]
+    y = y_of(kind, 0, HALF)
+    once, again = kind.make().fit(kind.points(0, HALF), y), learned(name).fit(kind.points(0, HALF), y)
+    assert_same(name, once, again)
+
+
+# ---- Refusals --------------------------------------------------------------------------------------------------
+
+
+def bad_calls(kind):
+    """(what is wrong, method, arguments) of calls that must be refused."""
+    X, y = kind.points(HALF, HALF + 6), y_of(kind, HALF, HALF + 6)
+    one = X[0] if kind.rows != "sparse" else None
+    if y is None:
+        y = np.zeros(6)
+    yield "no rows", "partial_fit", (X[:0], y[:0])
+    if kind.y is not None:
+        yield "y is shorter", "partial_fit", (X, y[:5])
+        missing = np.array(y.tolist(), dtype=object)
+        missing[2] = None
+        yield "y has a hole", "partial_fit", (X, missing)
+        yield "y has a hole", "progressive", (X, missing)
+        yield "no y", "partial_fit", (X,)
+        if one is not None:
+            yield "y has a hole", "learn_one", (one, None)
+    if y.dtype.kind == "f" and kind.y is not None:
+        for value in (np.nan, np.inf):
+            wrong = y.copy()
+            wrong[-1] = value
+            yield "y is no number", "partial_fit", (X, wrong)
+    for weights in (np.full(6, -1.0), np.full(6, np.nan), np.ones(5), np.full(6, np.inf), ["a"] * 6):
+        yield "bad weights", "partial_fit", (X, y, weights)
+    if kind.rows in ("dense", "single"):
+        encodes = getattr(kind.make(), "encode", False)  # words, and what is missing
+        for value in (np.inf, -np.inf) if encodes else (np.nan, np.inf, -np.inf):
+            wrong = X.copy()
+            wrong[4, 1] = value
+            for method in ("partial_fit", "progressive", "predict", "decision_function", "transform"):
+                yield "X is not finite", method, (wrong, y)[: 2 if method in ("partial_fit", "progressive") else 1]
+            yield "X is not finite", "learn_one", (wrong[4], y[4].tolist())
+            yield "X is not finite", "predict_one", (wrong[4],)
+        for wrong in (X[:, :2], np.hstack([X, X]), X[0], X[None], X + 1j, *([] if encodes else [X.astype(str), np.ma.masked_array(X, X == X[0, 0])])):
+            yield "X has another form", "partial_fit", (wrong, y)
+            yield "X has another form", "predict", (wrong,)
+        yield "x has another form", "learn_one", (one[:2], y[0].tolist())
+        yield "x has another form", "predict_one", (X,)
+
+
+@every_learner
+def test_a_refused_call_says_why_and_changes_nothing(name):
+    """TypeError or ValueError, in a sentence; and the model goes on as if it had not been called."""
+    kind = KINDS[name]
+    fresh, model = kind.make(), learned(name, 0, HALF)
+    before, refused = shown(name, model), 0
+    for what, method, arguments in bad_calls(kind):
+        if not hasattr(model, method):
+            continue
+        keywords = {}
+        if what == "bad weights":
+            *arguments, keywords["sample_weight"] = arguments
+        for victim in (model, fresh) if method in ("partial_fit", "progressive", "learn_one") and "form" not in what else (model,):
+            with pytest.raises((TypeError, ValueError)) as error:
+                getattr(victim, method)(*arguments, **keywords)
+            assert len(str(error.value).split()) > 3, (what, method, error.value)
+            refused += 1
+    assert refused > 10
+    assert_same(name, model, before)
+    assert_same(name, learned(name, HALF, model=model), learned(name))
+    assert_same(name, learned(name, model=fresh), model)
+
+
+# ---- Weights ---------------------------------------------------------------------------------------------------
+
+
+@every_learner
+def test_weights_of_one_are_none_and_weights_belong_to_their_rows(name):
+    kind = KINDS[name]
+    X, y = kind.points(0, ROWS), y_of(kind, 0, ROWS)
+    assert_same(name, kind.make().partial_fit(X, y), kind.make().partial_fit(X, y, sample_weight=np.ones(ROWS)))
+    weights = np.random.default_rng(0).integers(0, 3, ROWS) * 1.0
+    weights[0] = 1.0
+    whole, parts = kind.make().partial_fit(X, y, sample_weight=weights), kind.make()
+    for first, last in zip([0, *ENDS[:-1]], ENDS):
+        parts.partial_fit(kind.points(first, last), y_of(kind, first, last), sample_weight=weights[first:last])
+    assert_near(name, parts, whole)
+    assert not np.allclose(kind.scores(whole), kind.scores(kind.make().partial_fit(X, y)), rtol=1e-6, atol=1e-9)
+
+
+# ---- Labels ----------------------------------------------------------------------------------------------------
+
+
+PAIRS = {
+    "booleans": (False, True), "words": ("ham", "spam"), "floats": (0.25, 0.5), "large": (-(2**40), 2**40), "minus zero": (-1, 0),
+    "zero one": (0, 1), "one two": (1, 2), "unsigned": (np.uint8(0), np.uint8(1)), "empty": ("", "a"), "bytes": (b"a", b"b"),
+    "dates": (np.datetime64("2020-01-01"), np.datetime64("2021-01-01")),
+}
+MANY = {
+    "numbers": np.arange(7) * 3 - 4, "floats": np.arange(7) * 2.0, "long words": np.array([f"the letter {letter}" for letter in "abcdefg"]),
+    "dates": np.datetime64("2020-01-01") + 40 * np.arange(7), "objects": np.array([*"abcdefg"], dtype=object),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if KINDS[name].y is SIGNS or KINDS[name].y is LETTERS])
+def test_labels_may_be_of_any_type_and_join_late(name):
+    """Called something else, they are learned and answered as before."""
+    kind = KINDS[name]
+    if name in ("taxonomy", "label graph"):
+        pytest.skip("the structure names them")
+    expected = learned(name)
+    names = np.unique(kind.y)
+    for labels in (PAIRS if len(names) == 2 else MANY).values():
+        labels = np.array(labels)[: len(names)]
+        y = labels[np.searchsorted(names, kind.y)]
+        model, first = kind.make(), 0
+        for end in ENDS:
+            named = {"classes": labels} if first == 0 and len(names) == 2 else {}
+            if end == first + 1 and first and kind.rows != "sparse":
+                model.learn_one(kind.points(first, end)[0], y[first])
+            else:
+                model.partial_fit(kind.points(first, end), y[first:end], **named)
+            first = end
+        rows = new_rows(kind)
+        assert sorted(model.classes_.tolist()) == sorted(labels.tolist())
+        if kind.is_composite or len(names) > 2:
+            np.testing.assert_allclose(kind.scores(model), kind.scores(expected), rtol=1e-12, atol=1e-14)
+        else:
+            assert (kind.scores(model) == kind.scores(expected)).all()
+        predictions = model.predict(rows)
+        assert predictions.dtype == model.classes_.dtype == (y.dtype if y.dtype.kind != "O" else np.dtype("<U1"))
+        assert predictions.tolist() == labels[np.searchsorted(names, expected.predict(rows))].tolist()
+        if kind.rows != "sparse":
+            assert model.predict_one(rows[0]) == predictions[0]
+
+
+# ---- Rows in any container -------------------------------------------------------------------------------------
+
+
+def every_second(a):
+    wide = np.empty((2 * len(a), 2 * a.shape[1]))
+    wide[::2, ::2] = a
+    return wide[::2, ::2]
+
+
+def unaligned(a):
+    raw = np.zeros(a.nbytes + 1, dtype=np.uint8)
+    view = raw[1:].view(np.float64).reshape(a.shape)
+    view[...] = a
+    view.flags.writeable = False
+    return view
+
+
+FORMS = {
+    "list": lambda a: a.tolist(), "tuple": lambda a: tuple(map(tuple, a)), "rows": list, "fortran": np.asfortranarray,
+    "every second": every_second, "reversed": lambda a: np.ascontiguousarray(a[::-1])[::-1], "big endian": lambda a: a.astype(">f8"),
+    "unaligned, read-only": unaligned, "objects": lambda a: a.astype(object), "subclass": lambda a: a.view(type("Sub", (np.ndarray,), {})),
+    "longdouble": lambda a: a.astype(np.longdouble), "float16": lambda a: a.astype(np.float16),
+}
+
+
+@pytest.mark.parametrize("name", known(
+    "arrays that are read-only", ["front door numbers", "front door labels", "front door novelty"],
+    [name for name in LEARNERS if KINDS[name].rows == "dense"]))
+def test_the_same_numbers_in_any_array_give_the_same_bits(name):
+    kind = KINDS[name]
+    expected = learned(name, 0, HALF)
+    for form in FORMS.values():
+        model, first = kind.make(), 0
+        for end in ENDS[:4]:
+            model.partial_fit(form(POINTS[first:end]), y_of(kind, first, end))
+            first = end
+        assert (kind.scores(model) == kind.scores(expected)).all() or np.allclose(kind.scores(model), kind.scores(expected), 1e-12, 1e-13)
+        assert plain(model.predict(form(NEW))) == plain(model.predict(NEW))
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if KINDS[name].rows == "dense" ])
+def test_single_precision_data_frames_and_integers(name):
+    kind = KINDS[name]
+    expected = learned(name, 0, HALF, cuts=[HALF])
+    y = y_of(kind, 0, HALF)
+    single = kind.make().partial_fit(POINTS[:HALF].astype(np.float32), y)
+    scores = kind.scores(expected)
+    np.testing.assert_allclose(kind.scores(single), scores, rtol=0, atol=2e-3 * max(1.0, np.abs(scores).max()))
+    whole = 8 * POINTS[:HALF]
+    if "trees" not in name:
+        assert_same(name, kind.make().partial_fit(whole.astype(int), y), kind.make().partial_fit(whole, y))
+    pandas = pytest.importorskip("pandas")
+    framed = kind.make().partial_fit(pandas.DataFrame(POINTS[:HALF], columns=["a", "b", "c"]), y)
+    np.testing.assert_array_equal(framed.predict(pandas.DataFrame(NEW, columns=["a", "b", "c"])), expected.predict(NEW))
+    assert framed.feature_names_in_.tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("name", known("a kernel in Python of a member keeps the user's rows", ["stacking own code"], KINDS))
+def test_input_is_neither_changed_nor_kept(name):
+    """Whoever writes into his arrays afterwards does not reach the model."""
+    kind = KINDS[name]
+    if kind.rows in ("words", "mixed"):
+        pytest.skip("words do not change")
+    model, expected = kind.make(), learned(name, 0, HALF, cuts=[HALF])
+    X, y, weights = kind.points(0, HALF), y_of(kind, 0, HALF), np.ones(HALF)
+    X, y = X.copy(), None if y is None else y.copy()
+    parts = [part for part in (X.data if kind.rows == "sparse" else X, y, weights) if part is not None]
+    before = [part.copy() for part in parts]
+    model.partial_fit(X) if isinstance(kind, Transformer) else model.partial_fit(X, y, sample_weight=weights)
+    for part, kept in zip(parts, before):
+        assert (part == kept).all()
+        part[...] = part.ravel()[-1]
+    assert_same(name, model, expected)
+
+
+# ---- Memory, threads -------------------------------------------------------------------------------------------
+
+# What keeps all rows, or all that are worth it, because nobody gave it a budget
+GROWING = {"silk own width", "smoother density", "front door numbers", "front door labels", "front door novelty", "norma", "norma average", "sublinear", "fading", "alma", "romma", "voted", "lasvm", "projection", "words projection",
+           "sparse unlimited", "trees", "scaled sparse", "scaled own loss", "krls unlimited", "selftuned", "selftuned labels"}
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in GROWING])
+def test_memory_is_bounded(name):
+    """A model with a budget is no larger after six times the rows, a multiple of 64 apart: some rows wait for a checkpoint."""
+    kind, sizes = KINDS[name], []
+    model = learned(name)
+    for n in (6, 32):
+        for _ in range(n):
+            kind.call(model, 0, ROWS)()
+        sizes.append(len(pickle.dumps(model)))
+    assert sizes[1] <= 1.02 * sizes[0] + 200, sizes
+
+
+@pytest.mark.parametrize("name", LEARNERS[::3])
+def test_threads_that_learn_one_model_take_turns_and_readers_see_whole_ones(name):
+    kind, failed = KINDS[name], []
+    model, done = learned(name, 0, HALF), threading.Event()
+    rows = new_rows(kind)
+    start = kind.learned_by(model)
+
+    def guarded(work):
+        try:
+            work()
+        except Exception as error:
+            failed.append(error)
+
+    def learn():
+        for _ in range(4):
+            model.partial_fit(kind.points(0, 40), y_of(kind, 0, 40))
+
+    def look():
+        while not done.is_set():
+            assert len(model.predict(rows)) == 20 and (kind.learned_by(pickle.loads(pickle.dumps(model))) - start) % 40 == 0
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        learners, readers = ([threading.Thread(target=guarded, args=(work,)) for _ in range(2)] for work in (learn, look))
+        [thread.start() for thread in [*readers, *learners]]
+        [thread.join() for thread in learners]
+        done.set()
+        [thread.join() for thread in readers]
+    finally:
+        sys.setswitchinterval(interval)
+    assert not failed, failed[:3]
+    assert kind.learned_by(model) == start + 2 * 4 * 40
