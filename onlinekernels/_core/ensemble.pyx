@@ -113,6 +113,8 @@ cdef class Member:
             self.transform.reserve(n)
             rows = <double[:self.transform.capacity, :self.transform.n_features]> self.transform.out
             examples = np.asarray(rows)
+        elif self.has_python:                   # out of reach of the user's code, which may keep what it sees
+            examples = examples.copy()
         self.attached = examples
         self.backend.attach(examples)
         return 0

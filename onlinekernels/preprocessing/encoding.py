@@ -155,7 +155,7 @@ class RunningEncoder(RunningTransformer):
         """The encoder that has learned such a row as well."""
         state = self._attribute()
         mean, count, shown = state.mean.copy(), state.count.copy(), state.shown.copy()
-        fill(row[None], mean, count, shown, np.full(len(row), state.memory), True)
+        fill(row[None].copy(), mean, count, shown, np.full(len(row), state.memory), True)
         fresh = RunningEncoder.__new__(RunningEncoder)
         fresh.__dict__.update(self.__dict__)
         fresh._state = state._replace(mean=mean, count=count, shown=shown, rows=state.rows + 1)
