@@ -14,6 +14,8 @@ from onlinekernels._core.arrays import aligned_empty, check_array
 # ---- Products: NumPy's, but for those so small that it would take less time than to ask for them ----
 
 cdef Py_ssize_t FEW = ok_few_multiplications()
+cdef Py_ssize_t ALONE = 1 << 18     # multiplications up to which OpenBLAS asks no other threads
+cdef Py_ssize_t PARTS = 16          # products of that size into which a larger one is cut at most
 
 
 cdef Matrix matrix(const double* data, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t stride) noexcept nogil:
@@ -34,8 +36,21 @@ cdef int multiply(double* C, Py_ssize_t stride, Matrix A, Matrix B, Py_ssize_t u
             ok_product(C, stride, A.rows, B.columns, A.data, A.row, A.column, A.columns, B.data, B.row, upto)
         return 0
     with np.errstate(over="ignore", invalid="ignore"):      # what overflows is reported, with its row
-        np.matmul(as_array(A), as_array(B), out=as_array(matrix(C, A.rows, B.columns, stride)))
+        matmul(as_array(A), as_array(B), as_array(matrix(C, A.rows, B.columns, stride)))
     return 0
+
+
+def matmul(left, right, out):
+    """np.matmul; a product of up to some million multiplications in parts that BLAS computes in one thread.
+
+    To wake other threads, and to wait for them, takes longer than that, and many times as long where the machine is busy.
+    """
+    cdef Py_ssize_t i, n = left.shape[0], each = ALONE // max(1, right.shape[0] * right.shape[1])
+    if n <= each or each == 0 or n > PARTS * each:
+        np.matmul(left, right, out=out)
+        return
+    for i in range(0, n, each):
+        np.matmul(left[i:i + each], right, out=out[i:i + each])
 
 
 cdef as_array(Matrix M):

@@ -14,6 +14,7 @@ from onlinekernels._core.formulas.vecmath cimport (ok_all_finite, ok_inner_row, 
                                                    ok_subtract_f)
 from onlinekernels._core.functions cimport CENTERED, DENSE_ROW, INNER, L1, OWN, OWN_INNER, OWN_L1, SQUARES, TILTS, apart
 from onlinekernels._core.kernels cimport Program
+from onlinekernels._core.linalg import matmul
 from onlinekernels._core.linalg cimport ok_gram, ok_gram_pays, ok_inner_block
 
 # ---- Rows of an array, and Python objects --------------------------------------------------------
@@ -135,8 +136,8 @@ cdef class DensePoints(Dictionary):
         examples = piece.array(<char*> piece.x, m, self.n_features, self.dtype)
         with np.errstate(over="ignore", invalid="ignore"):      # what overflows is reported, with its row
             if n:
-                np.matmul(examples, self.rows.array[self.start:self.stop].T,
-                          out=piece.array(piece.inner, m, piece.stride, self.dtype)[:, :n])
+                matmul(examples, self.rows.array[self.start:self.stop].T,
+                       piece.array(piece.inner, m, piece.stride, self.dtype)[:, :n])
             if learning and not by_tiles:
                 np.matmul(examples, examples.T, out=piece.array(piece.own_inner, m, m, self.dtype))
         return 0
@@ -149,8 +150,8 @@ cdef class DensePoints(Dictionary):
         piece.inner = piece.buffer(INNER, n * stride * self.dtype.itemsize)
         piece.narrow = self.single
         with np.errstate(over="ignore", invalid="ignore"):
-            np.matmul(self.rows.array[self.start:self.stop], piece.array(<char*> piece.x, m, self.n_features, self.dtype).T,
-                      out=piece.array(piece.inner, n, stride, self.dtype)[:, :m])
+            matmul(self.rows.array[self.start:self.stop], piece.array(<char*> piece.x, m, self.n_features, self.dtype).T,
+                   piece.array(piece.inner, n, stride, self.dtype)[:, :m])
         return 0
 
     cdef int l1_distances(self, Piece piece, bint learning) except -1:

@@ -22,6 +22,7 @@ from onlinekernels._core.formulas.lots cimport reservoir_slot
 from onlinekernels._core.formulas.vecmath cimport (ok_distance_row, ok_dot, ok_exp_array, ok_gather, ok_l1_block, ok_least, ok_nearby,
                                                    ok_scatter, ok_smallest, ok_subtract)
 from onlinekernels._core.functions cimport Memory
+from onlinekernels._core.linalg import matmul
 from onlinekernels._core.linalg cimport ok_distance_block, ok_times_rows, ok_turn
 
 cdef enum:
@@ -188,8 +189,8 @@ cdef class LocalRows:
             with nogil:
                 ok_distance_block(w.rows, w.squares, m, self.C, self.room, self.q, n, d, w.table, w.stride)
         else:
-            np.matmul(scratch.array(<char*> w.rows, m, d, DOUBLE), self.points[:n].T,
-                      out=scratch.array(<char*> w.table, m, w.stride, DOUBLE)[:, :n])
+            matmul(scratch.array(<char*> w.rows, m, d, DOUBLE), self.points[:n].T,
+                      scratch.array(<char*> w.table, m, w.stride, DOUBLE)[:, :n])
             with nogil:
                 for i in range(m):
                     ok_distance_row(w.table + i * w.stride, self.q, w.squares[i], 1.0, w.table + i * w.stride, n)
