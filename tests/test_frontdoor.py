@@ -1,9 +1,7 @@
 """The front door: classifier, regressor and detector with nothing set; what they promise on made streams, and on real ones."""
-import copy
 import pathlib
 import pickle
 import threading
-import warnings
 
 import mutations
 import numpy as np
@@ -16,7 +14,6 @@ from onlinekernels import (
     OnlineKernelClassifier,
     OnlineKernelDetector,
     OnlineKernelRegressor,
-    PassiveAggressive,
     Smoother,
     load,
 )
@@ -102,15 +99,6 @@ def test_sparse_rows_have_lines_alone():
     assert np.array_equal(again.predict_proba(words), model.predict_proba(words))
     numbers = OnlineKernelRegressor().partial_fit(sparse.csr_matrix(words), words @ np.arange(300.0))
     assert np.isfinite(numbers.predict(sparse.csr_matrix(words))).all()
-
-
-@pytest.mark.parametrize("model", [OnlineKernelClassifier("low"), OnlineKernelRegressor("low"), OnlineKernelDetector(0.1, "low")], ids=str)
-def test_estimator_checks(model):
-    checks = pytest.importorskip("sklearn.utils.estimator_checks")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for estimator, check in checks.estimator_checks_generator(model):
-            check(estimator)
 
 
 # ---- Parts ------------------------------------------------------------------------------------------------------------
@@ -538,14 +526,6 @@ def test_real_classes(name):
     assert model.error_ <= max(1.03 * best, best + 20 / len(y))
     if name in ("elec2", "sea", "banana"):
         assert calibration_error(sure, said == y) <= 0.02
-
-
-def test_copies_learn_alone():
-    model = OnlineKernelClassifier("low").partial_fit(X[:60], LABELS[:60])
-    other = copy.deepcopy(model)
-    other.partial_fit(X[60:120], LABELS[60:120])
-    assert model.t_ == 60 and other.t_ == 120
-    assert isinstance(model.named_members_["line"], PassiveAggressive)
 
 
 @pytest.mark.slow

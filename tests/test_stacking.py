@@ -1,7 +1,6 @@
 """Stacking and Hedge: combiners against their formulas, members that fail, guarantees; learners like all others."""
 import copy
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -555,33 +554,6 @@ def test_fitted_members_and_the_protocols_of_others():
 
 
 # ---- Threads ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("model", [
-    Stacking([KRLS(budget=20, scale=True), Smoother()]),
-    Hedge([KRLS("multiclass_squared", budget=20, scale=True), Smoother("multiclass_squared", scale=True)]),
-], ids=["Stacking", "Hedge"])
-def test_estimator_checks(model):
-    checks = pytest.importorskip("sklearn.utils.estimator_checks")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for estimator, check in checks.estimator_checks_generator(model):
-            check(estimator)
-
-
-def test_among_others():
-    from onlinekernels import evaluate
-
-    run = evaluate.progressive(Stacking(number_members()), (X, NUMBERS), chunk=50)
-    assert run.squared_error == pytest.approx(np.mean((Stacking(number_members()).progressive(X, NUMBERS) - NUMBERS) ** 2), rel=1e-6)
-    assert evaluate.progressive(Hedge(class_members()), (X, LABELS), chunk=50).error < 0.5
-    pytest.importorskip("river")
-    from onlinekernels.river import as_river
-
-    streaming = as_river(Stacking(number_members()))
-    for row, target in zip(X[:60], NUMBERS[:60], strict=True):
-        streaming.learn_one(dict(zip("abc", row, strict=True)), target)
-    assert np.isfinite(streaming.predict_one(dict(zip("abc", X[0], strict=True))))
 
 
 def test_there_is_no_such_rate_or_share():
