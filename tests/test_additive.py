@@ -647,18 +647,6 @@ def test_folding_the_frame_reaches_the_tree(budget, average):
         models[0]._state.engine._check()
 
 
-def test_labels_join_on_the_tree_as_they_do_elsewhere():
-    for loss in (ok.MulticlassHinge(), ok.MulticlassLogistic()):
-        X, y, _, _ = data(loss, 4)
-        y = np.where(np.arange(N) < 20, "a", y)         # the others join later, one at a time
-        models = [ok.NORMA(loss, ok.AdditiveMatern(tree=tree), step=0.2, offset=True) for tree in (True, False)]
-        for start in range(0, N, 7):
-            found, expected = (model.progressive(X[start : start + 7], y[start : start + 7]) for model in models)
-            np.testing.assert_allclose(found, expected, **CLOSE)
-        assert models[0].classes_.tolist() == models[1].classes_.tolist() and len(models[0].classes_) == 4
-        np.testing.assert_allclose(models[0].decision_function(X), models[1].decision_function(X), **CLOSE)
-
-
 def test_structured_labels_on_the_tree():
     taxonomy = ok.Taxonomy({"a": "v", "b": "v", "c": "w", "d": "w", "v": "root", "w": "root"})
     graph = ok.LabelGraph([("a", "b", 0.5), ("b", "c", 1.0), ("c", "d", 0.25), ("d", "a", 1.5)])

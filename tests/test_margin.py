@@ -165,23 +165,6 @@ def test_many_classes_move_onto_the_half_space_of_the_runner_up():
         assert len(others) > 30 and np.all(distances >= np.linalg.norm(new - W) - 1e-9)
 
 
-@each("kernel", CURVED, ids=repr)
-@each("loss", [ok.Hinge(1.0), ok.Insensitive(0.2)], ids=repr)
-def test_in_the_kernels_space_one_term_meets_the_constraint_and_the_others_stay(loss, kernel):
-    X, y, _ = stream(loss.task, 9, duplicates=0.0)
-    model = ok.Projection(loss, kernel).partial_fit(X[:1], y[:1], **first_call(loss.task))
-    for x, target in zip(X[1:], y[1:]):
-        before, score = model.dual_coef_[0], answers(model, x[None])[0]
-        model.learn_one(x, target)
-        after = model.dual_coef_[0]
-        assert feasible(loss, answers(model, x[None])[0], target)
-        np.testing.assert_array_equal(after[: len(before)], before)
-        if len(after) > len(before):
-            assert not feasible(loss, score, target)
-            assert np.sign(after[-1]) == np.sign(target if loss.task == "binary" else target - score)
-            np.testing.assert_array_equal(model.support_vectors_[-1], x)
-
-
 def test_a_dropped_term_can_raise_the_norm_and_the_ball_holds_all_the_same():
     """w = x1 (1, 1), then x2 turns it: without x1 the other term alone is longer than the ball."""
     X, y = np.array([[1.0, 1.0], [1.0, 0.75], [0.0, 1.0]]), np.array([1, -1, 1])

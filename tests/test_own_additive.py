@@ -8,7 +8,7 @@ import onlinekernels as ok
 from onlinekernels._core.trees import Tree
 from cases import each
 from reference_additive import additive_gram
-from test_additive import NAMES, points
+from test_additive import points
 
 
 def identity(p):
@@ -81,22 +81,15 @@ def test_trees_with_terms_that_come_and_go(pair):
             np.testing.assert_array_equal(twin.evaluate(x), own.evaluate(x))
 
 
-def stream(name, seed, n=150):
-    rng = np.random.default_rng(seed)
+def stream(seed, n=150):
     X = points(seed, n)
-    if name in ("norma", "projection"):
-        return X, np.sin(5 * X[:, 0]) + X[:, 1]
-    if name == "targets":
-        return X, np.column_stack([X[:, 0], rng.normal(size=n)])
-    if name in ("pairs", "logistic"):
-        return X, np.array(NAMES)[(4 * X[:, 0]).astype(int) % 4]
-    return X, np.where(X[:, 0] + 0.2 * rng.normal(size=n) > 0.5, 1, -1)
+    return X, np.where(X[:, 0] + 0.2 * np.random.default_rng(seed).normal(size=n) > 0.5, 1, -1)
 
 
 @each("pair", PAIRS)
 def test_budgets_and_terms_in_python(pair):
     (left, right), compiled, _ = PAIRS[pair]
-    X, y = stream("ilk", 3)
+    X, y = stream(3)
     for budget, tree in itertools.product([20, ok.Window(30), ok.Smallest(15), None], [True, False]):
         own = ok.NORMA("hinge", ok.Additive(left, right, tree), step=0.1, regularization=0.1, budget=budget)
         same = ok.NORMA("hinge", compiled, step=0.1, regularization=0.1, budget=budget)
@@ -107,7 +100,7 @@ def test_budgets_and_terms_in_python(pair):
 
 def test_scaled_features_and_a_start_from_another_model():
     (left, right), compiled, _ = PAIRS["exponential"]
-    X, y = stream("ilk", 4)
+    X, y = stream(4)
     own, same = (ok.NORMA("hinge", kernel, step=0.1, scale=True) for kernel in (ok.Additive(left, right), compiled))
     np.testing.assert_allclose(own.progressive(5 * X, y), same.progressive(5 * X, y), **CLOSE)
     np.testing.assert_allclose(own.predict(X), same.predict(X))
@@ -126,7 +119,7 @@ def test_scaled_features_and_a_start_from_another_model():
     ([identity], [lambda p: p[:2]], "one number for each"),
 ])
 def test_functions_that_make_no_sense_are_refused(left, right, words):
-    X, y = stream("ilk", 5)
+    X, y = stream(5)
     model = ok.NORMA("hinge", ok.Additive(left, right))
     with pytest.raises(ValueError, match=words):
         model.partial_fit(X, y)
@@ -159,7 +152,7 @@ def test_what_goes_wrong_in_a_function_stops_after_the_last_piece():
 
 
 def test_a_model_file_does_not_hold_functions(tmp_path):
-    X, y = stream("ilk", 6)
+    X, y = stream(6)
     model = ok.NORMA("hinge", ok.Additive([identity], [one])).fit(X, y)
     model.save(tmp_path / "m.npz")
     with pytest.raises(ValueError, match="its kernel is Python code"):

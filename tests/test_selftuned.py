@@ -37,10 +37,6 @@ def each_task():
     return pytest.mark.parametrize("loss, y, weights", TASKS.values(), ids=TASKS)
 
 
-def part(array, rows):
-    return None if array is None else array[rows]
-
-
 # ---- The evidence -----------------------------------------------------------------------------------------------------
 
 
@@ -59,31 +55,6 @@ def test_gradient_of_the_evidence():
                 expected = by_differences(function, q)
                 assert np.abs(gradient - expected).max() < 1e-6 * max(1.0, np.abs(expected).max())
                 assert value == function(q)[0]
-
-
-def test_evidence_is_that_of_scikit_learn():
-    """A Gaussian process with a scale for each feature, on 300 fixed rows: the same likelihood, and as good an optimum."""
-    process = pytest.importorskip("sklearn.gaussian_process")
-    kernels = process.kernels
-    rng = np.random.default_rng(3)
-    rows = rng.normal(size=(300, 4))
-    y = np.sin(1.5 * rows[:, 0]) + 0.5 * rows[:, 1] ** 2 + 0.2 * rng.normal(size=300)
-    evidence = Evidence(rows, y[:, None], np.zeros(300))
-
-    def theirs(scales, amplitude, noise):
-        return (kernels.ConstantKernel(amplitude) * kernels.RBF(1.0 / scales, (1e-2, 1e3)) + kernels.ConstantKernel(1.0, "fixed")
-                + kernels.WhiteKernel(noise))
-
-    for q in (np.zeros(8), 0.5 * rng.normal(size=8)):
-        scales, amplitude, noise, _ = evidence.settings.values(q)
-        fixed = process.GaussianProcessRegressor(theirs(scales, amplitude, noise), alpha=0.0, optimizer=None).fit(rows, y)
-        expected = fixed.log_marginal_likelihood_value_
-        assert abs(-evidence(q)[0] - expected) < 1e-8 * max(1.0, abs(expected))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # two features do not matter: their scales run to the bounds
-        best = process.GaussianProcessRegressor(theirs(np.full(4, 0.5), 1.0, 0.1), alpha=0.0).fit(rows, y)
-    _, value = minimize(evidence, np.zeros(8), 60)
-    assert -value > best.log_marginal_likelihood_value_ - 1.0
 
 
 def test_evidence_of_a_fading_process_is_that_of_the_posterior():

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from small_models import in_chunks
 
 import onlinekernels as ok
 from onlinekernels import Gaussian, Laplacian, Recent, Reservoir, RunningScaler, Smoother, load
@@ -29,10 +30,6 @@ KINDS = [
     {"budget": Reservoir(60)},
     {"kernel": Laplacian(1.0), "budget": Reservoir(30, memory=90, seed=3), "neighbours": 5, "scale": RunningScaler(0.99)},
 ]
-
-
-def part(array, rows):
-    return None if array is None else array[rows]
 
 
 def scrambled(x):
@@ -87,15 +84,6 @@ def one_by_one(task, kind, rows, said, weights):
     return np.array(found)
 
 
-def in_chunks(model, size, y, weights=None):
-    found = []
-    for begin in range(0, N, size):
-        chunk = slice(begin, begin + size)
-        found.append(model.progressive(X[chunk], part(y, chunk), sample_weight=part(weights, chunk)).reshape(len(X[chunk]), -1))
-    width = max(scores.shape[1] for scores in found)
-    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found])
-
-
 @pytest.mark.parametrize("loss, y", TASKS.values(), ids=TASKS)
 def test_formula_and_chunks(loss, y):
     order = list(dict.fromkeys(LABELS))
@@ -107,7 +95,7 @@ def test_formula_and_chunks(loss, y):
             expected = one_by_one(task, kind, X, said, np.ones(N) if weights is None else weights)
             models = [Smoother(loss, **kind) for _ in range(3)]
             for model, size in zip(models, (N, 37, 1), strict=True):
-                scores = in_chunks(model, size, y, weights)
+                scores = in_chunks(X, model, y, size, weights)
                 if task == "multiclass":  # a class that joins later has 0 before
                     joined = np.array([len(set(LABELS[:t])) for t in range(N)])
                     assert not scores[np.arange(3) >= joined[:, None]].any()
@@ -286,5 +274,3 @@ def test_distances_and_neighbours(features):
 def test_parameters_of_a_file_that_no_rows_could_have_are_refused(parameters):
     with pytest.raises(ValueError, match="neighbour"):
         LocalRows("numbers", 3, 1, 0.5, False, **{"size": 9, **parameters})
-
-

@@ -60,24 +60,6 @@ class TestTurns:
             assert not any(thread.is_alive() for thread in threads) and min(turns.values()) >= 5, turns
         """)
 
-    def test_scalers_and_labels_take_their_turns(self):
-        run_apart("""
-            sys.setswitchinterval(1e-6)
-            rng = np.random.default_rng(0)
-            X = rng.normal(size=(400, 2))
-            model = ok.NORMA("multiclass_hinge", scale=True).partial_fit(X[:1], ["first"])
-            def work(name):
-                for i in range(100):
-                    label = f"{name}{i}"
-                    model.learn_one(X[i], label) if i % 2 else model.partial_fit(X[i:i + 2], [label, "first"])
-            threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
-            [thread.start() for thread in threads], [thread.join() for thread in threads]
-            assert model.t_ == model._state.scaler.count == 1 + 4 * 150
-            assert len(model.classes_) == 1 + 4 * 100
-            model.predict(X)
-            model._state.engine._check()
-        """)
-
     def test_first_calls_at_once(self):
         run_apart("""
             rng = np.random.default_rng(0)
