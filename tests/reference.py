@@ -1,4 +1,4 @@
-"""A slow, plain oracle for NORMA and the Perceptron, for the tests only.
+"""A slow, plain oracle for NORMA, and so for the Perceptron, for the tests only.
 
 Written from the paper and not from the library, one example, one term and one pair of points at a time:
 nothing here is fast, folded, chunked or shared with the code that it judges.
@@ -457,36 +457,3 @@ class ReferenceNORMA:
             self.terms.append(term)
             if self.average:
                 self.average_terms.append(term)
-
-
-# Two learners written a second time, sharing only the kernel ------------------------------------------------
-
-
-class ReferencePerceptron:
-    """The kernel Perceptron: on a mistake, y f(x) <= 0, add y k(x, .)."""
-
-    def __init__(self, *, kernel, offset=False):
-        self.kernel = kernel
-        self.offset = offset
-        self.points = []
-        self.labels = []
-        self.b = 0.0
-
-    def predict_score(self, x):
-        """f(x) + b: the sum of y_i k(x_i, x) over the mistakes so far."""
-        return sum(y * kernel_value(self.kernel, z, x) for z, y in zip(self.points, self.labels)) + self.b
-
-    def learn(self, x, y):
-        """Learn from one example; return the score made before the update."""
-        score = self.predict_score(x)
-        if y * score <= 0:
-            if kernel_value(self.kernel, x, x, same=True) != 0:
-                self.points.append(x)
-                self.labels.append(y)
-            if self.offset:
-                self.b += y
-        return score
-
-    def run(self, X, y):
-        """Learn from the rows of X in order; return the scores made before each update."""
-        return np.array([self.learn(X[i], y[i]) for i in range(len(X))], dtype=float)

@@ -41,6 +41,16 @@ def part(y, rows):
     return None if y is None else y[rows]
 
 
+def in_chunks(X, model, y, size, weights=None):
+    """Scores before each row, learned in chunks; as many columns as there are classes at the end."""
+    found = []
+    for begin in range(0, len(X), size):
+        rows = slice(begin, begin + size)
+        found.append(model.progressive(X[rows], part(y, rows), sample_weight=part(weights, rows)).reshape(len(X[rows]), -1))
+    width = max(scores.shape[1] for scores in found)
+    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found])
+
+
 def scores(model, points):
     """f(x) + b, whatever the task."""
     for method in ("score_samples", "decision_function", "predict"):

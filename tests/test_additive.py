@@ -647,18 +647,6 @@ def test_folding_the_frame_reaches_the_tree(budget, average):
         models[0]._state.engine._check()
 
 
-def test_labels_join_on_the_tree_as_they_do_elsewhere():
-    for loss in (ok.MulticlassHinge(), ok.MulticlassLogistic()):
-        X, y, _, _ = data(loss, 4)
-        y = np.where(np.arange(N) < 20, "a", y)         # the others join later, one at a time
-        models = [ok.NORMA(loss, ok.AdditiveMatern(tree=tree), step=0.2, offset=True) for tree in (True, False)]
-        for start in range(0, N, 7):
-            found, expected = (model.progressive(X[start : start + 7], y[start : start + 7]) for model in models)
-            np.testing.assert_allclose(found, expected, **CLOSE)
-        assert models[0].classes_.tolist() == models[1].classes_.tolist() and len(models[0].classes_) == 4
-        np.testing.assert_allclose(models[0].decision_function(X), models[1].decision_function(X), **CLOSE)
-
-
 def test_structured_labels_on_the_tree():
     taxonomy = ok.Taxonomy({"a": "v", "b": "v", "c": "w", "d": "w", "v": "root", "w": "root"})
     graph = ok.LabelGraph([("a", "b", 0.5), ("b", "c", 1.0), ("c", "d", 0.25), ("d", "a", 1.5)])
@@ -828,21 +816,6 @@ def test_many_examples_keep_a_thousand_knots():
 # ---- Saving, starting from another model ---------------------------------------------------------------
 
 
-def test_a_large_saved_model_continues_bit_for_bit(tmp_path):
-    """Thousands of knots in an order of their own: the shape of the tree decides the last bit of a sum."""
-    rng = np.random.default_rng(0)
-    X = np.concatenate([np.sort(rng.uniform(0.01, 1, size=(2000, 2)), axis=0), rng.uniform(0.01, 1, size=(2000, 2))])
-    y = np.sin(9 * X[:, 0]) + X[:, 1]
-    for budget in (None, ok.Recent(700), ok.Window(900)):
-        model = ok.NORMA("squared", ok.AdditiveSpline(), step=0.02, regularization=0.5, budget=budget)
-        model.partial_fit(X[:3000], y[:3000])
-        model.save(tmp_path / "m.npz")
-        twin = ok.load(tmp_path / "m.npz")
-        np.testing.assert_array_equal(twin.predict(X), model.predict(X))
-        np.testing.assert_array_equal(twin.progressive(X[3000:], y[3000:]), model.progressive(X[3000:], y[3000:]))
-        np.testing.assert_array_equal(twin.predict(X), model.predict(X))
-
-
 @each("loss", [ok.Hinge(), ok.Squared(), ok.MulticlassHinge(), ok.MulticlassLogistic()], ids=repr)
 @each("spec", [SPECS[1], SPECS[4], SPECS[6]], ids=str)
 def test_a_model_may_start_from_another_one_on_the_tree(loss, spec):
@@ -876,8 +849,3 @@ def test_bad_components_are_refused():
     assert model.component(0, []).shape == (0,)
     with pytest.raises((AttributeError, ValueError)):
         ok.NORMA("hinge", ok.AdditiveSpline()).component(0, [0.5])
-
-
-def test_an_average_with_a_budget_is_refused_on_the_tree_too():
-    with pytest.raises(ValueError, match="average"):
-        ok.NORMA("hinge", ok.AdditiveSpline(), average=True, budget=10).fit([[0.5], [0.6]], [1, -1])

@@ -9,7 +9,6 @@ import threading
 
 import numpy as np
 import pytest
-from apart import run_apart
 from cases import each
 from faults import FAULTS, Call
 
@@ -571,23 +570,13 @@ class BankCall(Call):
             super().look(frame, event, called)
 
 
-class Object:
-    """Python's n-th request for memory is refused, whatever it is for."""
+class ObjectInCore:
+    """Python's n-th request for memory from where the compiled part begins is refused, whatever it is for."""
+
+    at_work = None
 
     def __init__(self, n):
         self.n = n
-
-    def start(self):
-        set_nomemory(self.n, self.n + 1)
-
-    def stop(self):
-        remove_mem_hooks()
-
-
-class ObjectInCore(Object):
-    """The same, counted from where the compiled part begins."""
-
-    at_work = None
 
     def start(self):
         ObjectInCore.at_work = self
@@ -624,7 +613,7 @@ def strikes(name, fault):
             finally:
                 fault.stop()
         except (KeyboardInterrupt, MemoryError, SystemError) as error:  # NumPy may fail without saying so
-            assert not isinstance(error, SystemError) or isinstance(fault, Object)
+            assert not isinstance(error, SystemError) or isinstance(fault, ObjectInCore)
             struck = True
             bank._check()
             learned = 0 if bank._models is None else int(bank.t_.sum()) - done
@@ -662,20 +651,6 @@ class TestFaults:
             while strikes(name, ObjectInCore(place)):
                 place += 1
             assert place > 10
-
-    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-    @pytest.mark.skipif(
-        set_nomemory is None or sys.version_info >= (3, 12) or np.__version__.startswith("1."),
-        reason="the interpreter dies for want of a frame, or NumPy 1 of an iterator",
-    )
-    def test_any_request_for_memory_may_be_refused(self):
-        for name in BANKS:
-            place, last, struck = 1, 1, 0
-            while place - last < 200:  # how many requests there are is the interpreter's affair; here are no more of them
-                if strikes(name, Object(place)):
-                    last, struck = place, struck + 1
-                place += 1 if self.THOROUGH else 41
-            assert struck > 8
 
     @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
     def test_a_signal_at_any_time_leaves_a_bank_that_goes_on(self):
@@ -773,50 +748,6 @@ class TestTurns:
             worker.join()
         bank._check()
         assert len(bank) == 6001 and (bank.t_ == 1).all()
-
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-    def test_a_fork_while_another_thread_learns(self):
-        """The child refuses in a sentence what is half learned, goes on with what is whole, and never hangs."""
-        run_apart("""
-            warnings.simplefilter("ignore")
-            rng = np.random.default_rng(0)
-            X, outcomes = rng.normal(size=(30_000, 3)), set()
-            bank = ok.Bank(3, "novelty", n_models=30_000, threads=2).partial_fit(X)
-            done = threading.Event()
-            def work():
-                while not done.is_set():
-                    bank.partial_fit(X)
-                    time.sleep(0.01)
-            thread = threading.Thread(target=work, daemon=True)
-            thread.start()
-            end = time.monotonic() + 60
-            while len(outcomes) < 2 and time.monotonic() < end:
-                time.sleep(rng.uniform(0, 0.02))
-                child = os.fork()
-                if not child:
-                    signal.alarm(30)
-                    try:
-                        bank.partial_fit(X), bank.predict(X[:5], keys=range(5)), bank._check()
-                        os._exit(0)
-                    except RuntimeError as error:
-                        names = (lambda: bank.t_, lambda: len(bank), lambda: bank.scores(X), lambda: pickle.dumps(bank))
-                        for look in names:
-                            try:
-                                look()
-                            except RuntimeError as again:
-                                error = error if "forked" in str(again) else again
-                            else:
-                                os._exit(3)
-                        os._exit(1 if "forked" in str(error) else 2)
-                    except BaseException as error:
-                        print(repr(error), file=sys.stderr, flush=True)
-                        os._exit(4)
-                outcomes.add(os.waitpid(child, 0)[1])
-            done.set(); thread.join()
-            bank._check()
-            assert outcomes == {0, 1 << 8}, outcomes
-        """)
-
 
 class TestExpInSinglePrecision:
     def test_two_units_in_the_last_place(self):

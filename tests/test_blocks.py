@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from apart import run_apart
 from faults import FAULTS, disturbed
+from small_models import in_chunks, part
 
 import onlinekernels as ok
 from onlinekernels import LearningWarning
@@ -107,25 +108,12 @@ KINDS = {
 }
 
 
-def part(y, rows):
-    return None if y is None else y[rows]
-
-
-def in_chunks(model, y, size):
-    found = []
-    for begin in range(0, N, size):
-        rows = slice(begin, begin + size)
-        found.append(model.progressive(X[rows], part(y, rows)).reshape(len(X[rows]), -1))
-    width = max(scores.shape[1] for scores in found)
-    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found])
-
-
 @pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")
 @pytest.mark.parametrize("name", KINDS)
 def test_chunks_of_any_size_agree(name):
     make, y, disabled = KINDS[name]
     models = [make() for _ in range(3)]
-    whole, *others = (in_chunks(model, y, size) for model, size in zip(models, (500, 37, 1), strict=True))
+    whole, *others = (in_chunks(X, model, y, size) for model, size in zip(models, (500, 37, 1), strict=True))
     for scores in others:
         assert np.allclose(scores, whole, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(whole[20:]).max()))
     for model in models:
@@ -168,40 +156,6 @@ def test_a_block_that_is_refused_memory_changes_nothing(name):
         found = model._state.composition.scores(model._member_row(model._state, X[0]))[0]
         assert np.allclose(found, scores, rtol=1e-9, atol=1e-9) and model.asleep_ == after.asleep_
     assert struck > 3
-
-
-@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, SystemExit])
-def test_a_kernel_that_is_interrupted_while_a_block_is_opened(error):
-    """At any of its calls: nothing of the block was learned, no member is disabled, and all goes on as if nothing had been."""
-    state = {"calls": 0, "at": None}
-
-    def kernel(x, z):
-        state["calls"] += 1
-        if state["calls"] == state["at"]:
-            raise error
-        return near(x, z)
-
-    def make():
-        return ok.Stacking({**numbers(), "kernel": ok.NORMA("squared", kernel, budget=5), "last": ok.Smoother("squared")})
-
-    begin, end = 120, 200
-    undisturbed = make().partial_fit(X[:begin], NUMBERS[:begin])
-    expected = undisturbed.partial_fit(X[begin:end], NUMBERS[begin:end]).predict(X)
-    for at in (1, 5, 77, 300):
-        state.update(at=None)
-        model = make().partial_fit(X[:begin], NUMBERS[:begin])
-        before = pickle.dumps([model.named_members_[name] for name in ("posterior", "near", "line", "width", "last")]), model.predict(X)
-        state.update(calls=0, at=at)
-        with pytest.raises(error):
-            model.partial_fit(X[begin:end], NUMBERS[begin:end])
-        state.update(at=None)
-        model._check()
-        assert begin <= model.t_ < end and model.asleep_ == {}
-        if at < 10:
-            assert model.t_ == begin and np.array_equal(model.predict(X), before[1])
-            assert pickle.dumps([model.named_members_[name] for name in ("posterior", "near", "line", "width", "last")]) == before[0]
-        model.partial_fit(X[model.t_:end], NUMBERS[model.t_:end])
-        assert np.allclose(model.predict(X), expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, SystemExit])

@@ -141,24 +141,6 @@ def test_live_input_says_who_learns(tmp_path, monkeypatch, capsys):
 
 
 @needs_posix
-@each("number", SIGNALS)
-def test_control_c_on_a_steady_pipe_saves_what_was_read(tmp_path, number):
-    """The last lines are younger than 0.1 s, so they wait for others; they are learned before the end."""
-    model = tmp_path / "m.npz"
-    with start("learn", "-", "--target", -1, *SINGLE, "--report", 1, "--save", model, **PIPES) as process:
-        say(process, rows_of(2))
-        process.stdout.readline()
-        process.stdout.readline()  # it has started
-        for text in rows_of(5).splitlines(keepends=True)[2:]:
-            say(process, text)
-        process.send_signal(number)
-        _, err = process.communicate(timeout=20)
-    assert process.returncode == 128 + number
-    assert "Stopped after 5 examples. They are saved in" in err
-    assert load(model).t_ == 5
-
-
-@needs_posix
 def test_predictions_end_in_good_order(tmp_path):
     SILK().fit(X, Y).save(tmp_path / "m.npz")
     with start("predict", tmp_path / "m.npz", "-", **PIPES) as process:

@@ -10,7 +10,6 @@ from datetime import time as clock
 
 import numpy as np
 import pytest
-from ordinary_table import area, linear_scores, ordinary_table
 
 import onlinekernels as ok
 from onlinekernels import RunningEncoder
@@ -565,20 +564,6 @@ def test_encoding_in_pipelines_river_and_evaluate():
     many.learn_many(frame, pd.Series(y))
     assert river.predict_one(rows[0]) == many.predict_one(rows[0])
     assert many.predict_proba_many(frame).shape == (400, 2) and river.predict_proba_one({"city": "Ulm"})
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")  # of 4 %, none is likely
-def test_on_an_ordinary_table_encoded_rows_are_worth_more_than_a_linear_model():
-    pytest.importorskip("river")
-    for interaction, ahead in ((False, 0.0), (True, 0.02)):
-        for seed in range(4):
-            rows, y = ordinary_table(5000, seed, interaction)
-            model = ok.KRLS("multiclass_squared", ok.Linear() + ok.Gaussian(4.0), noise=1.0, scale=True, encode=True)
-            scores = model.progressive(rows, y, classes=[False, True])
-            ours = area(scores[:, 1] - scores[:, 0], y)
-            theirs = area(linear_scores(rows, y), y)
-            assert ours >= theirs + ahead, (interaction, seed, ours, theirs)
 
 
 def test_the_encoder_has_seen_a_row_that_is_learned_and_then_warned_of():

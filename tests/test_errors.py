@@ -64,7 +64,7 @@ ERRORS = [RuntimeError("out of order"), ValueError("bad"), KeyboardInterrupt(), 
 
 @each("row, error", list(zip([0, 1, 33, 48, 69], ERRORS)), ids=shown_error)
 @each("params", [
-    {"kernel": "gaussian"}, {"kernel": "linear", "average": True}, {"kernel": overlap},
+    {"kernel": "gaussian"}, {"kernel": "linear", "average": True}, {"kernel": overlap}, {"kernel": "gaussian", "scale": True},
     {"kernel": "laplacian", "budget": 9}, {"kernel": "gaussian", "budget": ok.Window(20), "offset": True},
     {"kernel": overlap, "budget": ok.Smallest(5)}, {"kernel": "gaussian", "step": 1.0, "regularization": 1.0},
 ], ids=shown)
@@ -142,20 +142,6 @@ def test_a_users_loss_must_give_a_finite_number(value, error):
     with pytest.raises(error) as info:
         model.partial_fit(X[:3], [1.0, 99, 1.0])
     assert (info.value.rows_learned, model.t_) == (1, 13)
-
-
-def test_learning_from_inside_a_users_loss_is_refused():
-    class Recursive(ok.Loss):
-        def __init__(self):
-            pass
-
-        def derivative(self, score, y):
-            model.partial_fit([[0.0, 0.0]], [1.0])
-
-    model = ok.NORMA(Recursive())
-    with pytest.raises(RuntimeError, match="at work already"):
-        model.partial_fit(X, TARGETS)
-    assert not hasattr(model, "t_")
 
 
 @each("params", [
@@ -239,17 +225,6 @@ def test_an_enormous_point_does_not_spoil_the_model(params, value, chunk):
     assert np.isfinite(model.decision_function([[0.5, 0.5]])).all()
     again = pickle.loads(pickle.dumps(model))
     assert (again.decision_function([[0.5, 0.5]]) == model.decision_function([[0.5, 0.5]])).all()
-
-
-@each("kernel", ["gaussian", "polynomial", "linear", "laplacian"])
-def test_enormous_points_in_a_chunk_give_no_numpy_warnings(kernel):
-    points = np.array([[0.5], [1.0], [1e200], [-1e200], [2.0]])
-    model = ok.NORMA("hinge", kernel, budget=4)
-    try:
-        model.partial_fit(points, [1, -1, 1, -1, 1])
-    except FloatingPointError as error:
-        assert f"Row {error.rows_learned} of X" in str(error)
-        assert error.rows_learned == model.t_ >= 2
 
 
 @each("kernel", [ok.Gaussian(), ok.Gaussian(0.01), ok.Laplacian()], ids=repr)

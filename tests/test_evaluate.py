@@ -120,21 +120,6 @@ def test_squared_errors_of_a_regression():
     assert report.mistakes is None and report.alerts is None
 
 
-@each("model", [ok.KRLS(kernel=KERNEL, budget=40), ok.KRLS(kernel=KERNEL, memory=0.98, noise="auto"),
-                ok.KRLS(kernel="linear"), ok.KRLS(kernel=KERNEL, scale_target=True)], ids=str)
-def test_second_order_regression(model):
-    X, y = data("regression")
-    scores = copy.deepcopy(model).progressive(X, y)
-    report = evaluate.progressive(copy.deepcopy(model), (X, y), chunk=64)
-    np.testing.assert_allclose(report.error, np.abs(scores - y).mean(), rtol=1e-8)
-    np.testing.assert_allclose(report.squared_error, 2 * report.loss, rtol=1e-12)
-    by_itself = copy.deepcopy(model).partial_fit(X[:1], y[:1])
-    for i in range(1, len(X)):  # predictions between two examples leave it as it is
-        np.testing.assert_allclose(by_itself.predict_one(X[i]), scores[i], rtol=1e-7, atol=1e-9)
-        by_itself.learn_one(X[i], float(y[i]))
-    assert evaluate.progressive(copy.deepcopy(model), (X, y), delay=3).error < np.abs(y).mean()
-
-
 def test_ties():
     """Conventions at kinks are those of the losses; a first score is exactly 0."""
     first = np.zeros((1, 1))

@@ -1,11 +1,9 @@
 """A model that starts from the function of another one."""
-import copy
 import functools
 import pickle
 
 import numpy as np
 import pytest
-from apart import run_apart
 from cases import each
 from small_models import LABELS, NEW, TARGETS, X, dot, overlap
 
@@ -136,20 +134,6 @@ PARENTS = {"a": "left", "b": "left", "c": "right", "left": "top", "right": "top"
 
 
 class TestStartOfManyLabels:
-    def test_what_crashed(self):
-        run_apart("""
-            for labels in (ok.Taxonomy({"a": "r", "b": "r", "c": "r"}), ok.LabelGraph([("a", "b", 1.0), ("b", "c", 1.0)])):
-                for _ in range(50):
-                    start = ok.NORMA("multiclasshinge").fit(np.eye(3)[:2], ["a", "b"])
-                    model = ok.NORMA("multiclasshinge", labels=labels)
-                    try:
-                        model.fit(np.eye(3), ["a", "b", "c"], initial=start)
-                        model._state.engine._check()
-                    except ValueError:
-                        pass
-                    model.fit(np.eye(3), ["a", "b", "c"]).predict(np.eye(3))
-        """)
-
     @each("kernel", ["gaussian", "linear", ok.AdditiveExponential()], ids=str)
     @each("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
     @each("budget", [None, 30])
@@ -208,22 +192,6 @@ class TestStartOfManyLabels:
         start = ok.NORMA("squared", "gaussian").partial_fit(X, y)
         with pytest.raises(ValueError, match="the kind of rows of this model, 'sparse'"):
             ok.NORMA("squared", "gaussian").partial_fit(sparse.csr_matrix(X), y, initial=start)
-
-    @each("labels", [ok.Taxonomy(PARENTS), ok.LabelGraph([("a", "b", 1.0), ("b", "c", 1.0)])],
-          ids=["taxonomy", "graph"])
-    def test_a_state_of_growing_labels_does_not_fit_a_structure(self, labels):
-        model = ok.NORMA("graph_hinge", labels=labels).fit(np.eye(3), ["a", "b", "c"])
-        state = model.__getstate__()
-        for change in ({"fixed": False}, {"fixed": False, "order": ["a", "b", "c", "d"]}, {"order": ["a", "b"]}):
-            broken = copy.deepcopy(state)
-            broken["_state"]["labels"].update(change)
-            with pytest.raises(ValueError):
-                ok.NORMA("graph_hinge", labels=labels).__setstate__(broken)
-        broken = copy.deepcopy(state)
-        broken["_state"]["learned"]["labels"] = 2
-        with pytest.raises(ValueError):
-            ok.NORMA("graph_hinge", labels=labels).__setstate__(broken)
-
 
 def test_a_start_is_that_of_the_call_whatever_it_learns_meanwhile():
     """Rows are looked at after the start is taken; what the other model learns in between is not part of it."""

@@ -165,23 +165,6 @@ def test_many_classes_move_onto_the_half_space_of_the_runner_up():
         assert len(others) > 30 and np.all(distances >= np.linalg.norm(new - W) - 1e-9)
 
 
-@each("kernel", CURVED, ids=repr)
-@each("loss", [ok.Hinge(1.0), ok.Insensitive(0.2)], ids=repr)
-def test_in_the_kernels_space_one_term_meets_the_constraint_and_the_others_stay(loss, kernel):
-    X, y, _ = stream(loss.task, 9, duplicates=0.0)
-    model = ok.Projection(loss, kernel).partial_fit(X[:1], y[:1], **first_call(loss.task))
-    for x, target in zip(X[1:], y[1:]):
-        before, score = model.dual_coef_[0], answers(model, x[None])[0]
-        model.learn_one(x, target)
-        after = model.dual_coef_[0]
-        assert feasible(loss, answers(model, x[None])[0], target)
-        np.testing.assert_array_equal(after[: len(before)], before)
-        if len(after) > len(before):
-            assert not feasible(loss, score, target)
-            assert np.sign(after[-1]) == np.sign(target if loss.task == "binary" else target - score)
-            np.testing.assert_array_equal(model.support_vectors_[-1], x)
-
-
 def test_a_dropped_term_can_raise_the_norm_and_the_ball_holds_all_the_same():
     """w = x1 (1, 1), then x2 turns it: without x1 the other term alone is longer than the ball."""
     X, y = np.array([[1.0, 1.0], [1.0, 0.75], [0.0, 1.0]]), np.array([1, -1, 1])
@@ -290,36 +273,6 @@ def test_ballseptron_equals_the_oracle(kernel, radius, seed, budget):
     model._state.engine._check()
 
 
-@each("kernel", CURVED, ids=repr)
-def test_a_ballseptron_update_is_the_perceptrons_with_the_worst_point_of_the_ball(kernel):
-    """In the space of all terms: the pseudo-example has distance r from x, and no point so near is farther out."""
-    X, y, _ = stream("binary", 3, duplicates=0.0)
-    radius, seen = 0.4, set()
-    model = ok.Ballseptron(kernel, radius=radius).partial_fit(X[:1], y[:1], [-1, 1])
-    for x, label in zip(X[1:], y[1:]):
-        old, points, norm = model.dual_coef_[0], model.support_vectors_, model.norm_
-        margin = label * model.decision_function(x[None])[0]
-        model.learn_one(x, label)
-        if margin > radius * norm:
-            seen.add("passive")
-            np.testing.assert_array_equal(model.dual_coef_[0], old)
-            continue
-        gram = kernel(np.vstack([points, x]))
-        new = np.zeros(len(gram))
-        new[:-1] = model.dual_coef_[0][: len(old)]
-        new[-1] = model.dual_coef_[0][-1]
-        pseudo = label * (new - np.append(old, 0.0))    # x', as a combination of the terms
-        apart = pseudo - np.append(np.zeros(len(old)), 1.0)
-        if margin <= 0:
-            seen.add("mistake")
-            np.testing.assert_allclose(apart, 0.0, atol=1e-12)
-            continue
-        seen.add("ball")
-        np.testing.assert_allclose(apart @ gram @ apart, radius**2, rtol=1e-9)
-        np.testing.assert_allclose(label * np.append(old, 0.0) @ gram @ pseudo, margin - radius * norm, rtol=1e-8, atol=1e-9)
-    assert seen == {"passive", "mistake", "ball"}
-
-
 def test_a_ball_as_long_as_w_leaves_nothing_of_it():
     model = ok.Ballseptron("linear", radius=1.0).partial_fit([[1.0, 0.0]], [1], [-1, 1])
     model.learn_one([0.5, 2.0], 1)                      # |w| = r: the factor is 0
@@ -380,47 +333,6 @@ def test_romma_equals_the_oracle(kernel, aggressive, seed, budget):
     if hasattr(model, "dual_coef_"):
         same_terms(model, oracle, **close)
     model._state.engine._check()
-
-
-@each("budget", [ok.Recent(1), ok.Recent(3), ok.Window(2)], ids=repr)
-@each("aggressive", [False, True])
-def test_rommas_norm_stays_exact_however_many_terms_are_dropped(budget, aggressive):
-    """A norm kept by recurrence loses digits at each drop, and feeds the loss back into the next coefficients."""
-    X, y, rng = stream("binary", 1, n=400, duplicates=0.0)
-    model = ok.ROMMA(ok.Gaussian(1.3), aggressive=aggressive, budget=budget)
-    oracle = ReferenceROMMA(kernel=("Gaussian", {"width": 1.3}), aggressive=aggressive, budget=describe(budget))
-    expected = oracle.run(X, y)
-    close = {"rtol": 1e-9, "atol": 1e-9 * np.max(np.abs(expected))}
-    np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), expected, **close)
-    np.testing.assert_allclose(model.norm_, oracle.norm(), rtol=1e-9, atol=10 * close["atol"])
-
-
-@each("kernel", CURVED, ids=repr)
-@each("aggressive", [False, True])
-def test_a_romma_update_is_the_shortest_vector_that_meets_both_constraints(kernel, aggressive):
-    X, y, _ = stream("binary", 3, duplicates=0.0)
-    model = ok.ROMMA(kernel, aggressive=aggressive).partial_fit(X[:1], y[:1], classes=[-1, 1])
-    np.testing.assert_allclose(model.dual_coef_, [[y[0] / kernel(X[:1])[0, 0]]], rtol=1e-12)
-    tight = 0
-    for x, label in zip(X[1:], y[1:]):
-        old, points, score = model.dual_coef_[0], model.support_vectors_, model.decision_function(x[None])[0]
-        norm = model.norm_
-        model.learn_one(x, label)
-        new = model.dual_coef_[0]
-        if not (label * score < 1 if aggressive else label * score <= 0):
-            np.testing.assert_array_equal(new, old)
-            continue
-        np.testing.assert_allclose(label * model.decision_function(x[None])[0], 1.0, rtol=1e-10)
-        product = new @ kernel(model.support_vectors_, points) @ old
-        assert product >= norm**2 * (1 - 1e-10)
-        if len(new) == len(old) + 1:                    # w' = c w + d x with multipliers of the right sign
-            tight += 1
-            np.testing.assert_allclose(product, norm**2, rtol=1e-10)
-            c = new[:-1] / old
-            np.testing.assert_allclose(c, c[0], rtol=1e-10)
-            assert c[0] >= 0 and label * new[-1] >= 0
-        assert model.norm_ >= norm * (1 - 1e-12)        # the feasible set of all examples can only be farther away
-    assert tight > 5
 
 
 def test_parallel_points():

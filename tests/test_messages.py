@@ -22,11 +22,6 @@ def test_numbers_as_labels_name_a_regression_loss(loss):
         ok.NORMA(loss).fit(X, X[:, 0])
 
 
-def test_many_labels_name_a_loss_of_many_classes():
-    with pytest.raises(ValueError, match='"multiclass_hinge"'):
-        ok.NORMA().fit(X, MANY)
-
-
 @each("value, words", [("cold", "encode words"), (None, "fill in what is missing"), ("NA", "fill in what is missing")])
 def test_what_is_no_number_is_named_with_its_place_and_what_to_do(value, words):
     rows = X.astype(object)

@@ -99,19 +99,6 @@ def test_every_part_is_saved_with_its_parameters(tmp_path, name, part, learned):
         same_state(twin, model)
 
 
-@each("offset", [0.0, 1e4])
-@each("dtype", [np.float32, np.float64])
-@each("kernel", ["gaussian", "laplacian", ok.Gaussian(2) + ok.Linear()], ids=str)
-def test_precision_and_origin_are_kept(tmp_path, kernel, dtype, offset):
-    points = (offset + X).astype(dtype)
-    model = ok.NORMA("squared", kernel, step=1e-9 if offset else 0.1, budget=20).partial_fit(points[:30], TARGETS[:30])
-    model.save(tmp_path / "m.npz")
-    twin = ok.load(tmp_path / "m.npz")
-    assert twin.support_vectors_.dtype == dtype
-    assert (twin.progressive(points[30:], TARGETS[30:]) == model.progressive(points[30:], TARGETS[30:])).all()
-    assert pickle.dumps(twin) == pickle.dumps(model)
-
-
 @each("y", [[-1, 1], [0, 1], [False, True], ["ham", "spam"], [0.25, 0.5], [2**60, 2**61], ["", "\u00e4\u4e2d"],
             np.array(["ham", "spam"], dtype=object), np.array([3, 5], dtype=np.int8)], ids=repr)
 def test_labels_are_kept(tmp_path, y):

@@ -1,7 +1,5 @@
 """Additive kernels from left and right functions of one's own: the same as the compiled kernels that they stand for."""
-import copy
 import itertools
-import pickle
 
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ import onlinekernels as ok
 from onlinekernels._core.trees import Tree
 from cases import each
 from reference_additive import additive_gram
-from test_additive import NAMES, points
+from test_additive import points
 
 
 def identity(p):
@@ -42,12 +40,6 @@ PAIRS = {  # (left, right), the compiled kernel, and how the oracle knows it
     "exponential": (([rising], [falling]), ok.AdditiveExponential(1.3), ("exponential", 1.3)),
 }
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
-
-
-def answers(model, X):
-    for name in ("decision_function", "score_samples", "predict"):
-        if hasattr(model, name):
-            return getattr(model, name)(X)
 
 
 @each("pair", PAIRS)
@@ -89,79 +81,15 @@ def test_trees_with_terms_that_come_and_go(pair):
             np.testing.assert_array_equal(twin.evaluate(x), own.evaluate(x))
 
 
-LEARNERS = {
-    "norma": lambda kernel: ok.NORMA("squared", kernel, step=0.08, regularization=0.3, offset=True),
-    "average": lambda kernel: ok.NORMA("logistic", kernel, step=0.1, regularization=0.2, average=True),
-    "fast decay": lambda kernel: ok.NORMA("hinge", kernel, step=0.1, regularization=9.0, average=True),
-    "ilk": lambda kernel: ok.ILK("hinge", kernel, step=0.5),
-    "adapted": lambda kernel: ok.ILK("logistic", kernel, step=ok.MetaDescent(0.2), offset=True),
-    "svmd": lambda kernel: ok.SVMD("hinge", kernel, step=0.05, budget=None),
-    "novelty": lambda kernel: ok.NORMA(ok.NuNovelty(0.2), kernel, step=0.1),
-    "perceptron": lambda kernel: ok.Perceptron(kernel),
-    "projection": lambda kernel: ok.Projection("insensitive", kernel, radius=2.0),
-    "romma": lambda kernel: ok.ROMMA(kernel),
-    "adatron": lambda kernel: ok.Adatron(kernel, step=0.1),
-    "pairs": lambda kernel: ok.SILK("multiclass_hinge", kernel, budget=None),
-    "logistic": lambda kernel: ok.NORMA("multiclass_logistic", kernel, step=0.1),
-    "targets": lambda kernel: ok.NORMA("squared", kernel, step=0.05),
-    "multiple": lambda kernel: ok.NORMA("hinge", 0.7 * kernel, step=0.1),
-}
-
-
-def stream(name, seed, n=150):
-    rng = np.random.default_rng(seed)
+def stream(seed, n=150):
     X = points(seed, n)
-    if name in ("norma", "projection"):
-        return X, np.sin(5 * X[:, 0]) + X[:, 1]
-    if name == "targets":
-        return X, np.column_stack([X[:, 0], rng.normal(size=n)])
-    if name in ("pairs", "logistic"):
-        return X, np.array(NAMES)[(4 * X[:, 0]).astype(int) % 4]
-    return X, np.where(X[:, 0] + 0.2 * rng.normal(size=n) > 0.5, 1, -1)
-
-
-@pytest.mark.filterwarnings("ignore:The margin .* is out of reach:onlinekernels.LearningWarning")
-@pytest.mark.filterwarnings("ignore:Learning")
-@each("name", LEARNERS)
-@each("pair", PAIRS)
-def test_models_on_trees(pair, name, tmp_path):
-    (left, right), compiled, _ = PAIRS[pair]
-    for seed in range(2):
-        X, y = stream(name, seed)
-        queries = points(9, 10)
-        own, same = LEARNERS[name](ok.Additive(left, right)), LEARNERS[name](compiled)
-        if name == "adatron":
-            own.fit(X, y)
-            same.fit(X, y)
-        else:
-            classes = {"classes": np.unique(y)} if np.ndim(y) == 1 and name not in ("norma", "projection", "novelty") else {}
-            rng, start = np.random.default_rng(seed), 0
-            while start < len(X):
-                stop = start + int(rng.choice([1, 5, 70]))
-                first = classes if start == 0 else {}
-                targets = None if name == "novelty" else y[start:stop]
-                np.testing.assert_allclose(own.progressive(X[start:stop], targets, **first),
-                                           same.progressive(X[start:stop], targets, **first), **CLOSE)
-                start = stop
-            np.testing.assert_allclose(own.norm_, same.norm_, rtol=1e-8)
-            np.testing.assert_allclose(own.component(0, [0.2, 0.7]), same.component(0, [0.2, 0.7]), **CLOSE)
-            np.testing.assert_array_equal(own.knots_[1], same.knots_[1])
-            own._state.engine._check()
-        np.testing.assert_allclose(answers(own, queries), answers(same, queries), **CLOSE)
-        own.save(tmp_path / "m.npz")
-        for twin in (ok.load(tmp_path / "m.npz", kernel=own.kernel), pickle.loads(pickle.dumps(own)), copy.deepcopy(own)):
-            np.testing.assert_array_equal(answers(twin, queries), answers(own, queries))
-        if name not in ("adatron", "targets"):
-            one_more = (X[0],) if name == "novelty" else (X[0], y[0])
-            for model in (twin, own):
-                model.learn_one(*one_more)
-            np.testing.assert_array_equal(answers(twin, queries), answers(own, queries))
+    return X, np.where(X[:, 0] + 0.2 * np.random.default_rng(seed).normal(size=n) > 0.5, 1, -1)
 
 
 @each("pair", PAIRS)
 def test_budgets_and_terms_in_python(pair):
     (left, right), compiled, _ = PAIRS[pair]
-    X, y = stream("ilk", 3)
+    X, y = stream(3)
     for budget, tree in itertools.product([20, ok.Window(30), ok.Smallest(15), None], [True, False]):
         own = ok.NORMA("hinge", ok.Additive(left, right, tree), step=0.1, regularization=0.1, budget=budget)
         same = ok.NORMA("hinge", compiled, step=0.1, regularization=0.1, budget=budget)
@@ -172,7 +100,7 @@ def test_budgets_and_terms_in_python(pair):
 
 def test_scaled_features_and_a_start_from_another_model():
     (left, right), compiled, _ = PAIRS["exponential"]
-    X, y = stream("ilk", 4)
+    X, y = stream(4)
     own, same = (ok.NORMA("hinge", kernel, step=0.1, scale=True) for kernel in (ok.Additive(left, right), compiled))
     np.testing.assert_allclose(own.progressive(5 * X, y), same.progressive(5 * X, y), **CLOSE)
     np.testing.assert_allclose(own.predict(X), same.predict(X))
@@ -191,7 +119,7 @@ def test_scaled_features_and_a_start_from_another_model():
     ([identity], [lambda p: p[:2]], "one number for each"),
 ])
 def test_functions_that_make_no_sense_are_refused(left, right, words):
-    X, y = stream("ilk", 5)
+    X, y = stream(5)
     model = ok.NORMA("hinge", ok.Additive(left, right))
     with pytest.raises(ValueError, match=words):
         model.partial_fit(X, y)
@@ -224,7 +152,7 @@ def test_what_goes_wrong_in_a_function_stops_after_the_last_piece():
 
 
 def test_a_model_file_does_not_hold_functions(tmp_path):
-    X, y = stream("ilk", 6)
+    X, y = stream(6)
     model = ok.NORMA("hinge", ok.Additive([identity], [one])).fit(X, y)
     model.save(tmp_path / "m.npz")
     with pytest.raises(ValueError, match="its kernel is Python code"):

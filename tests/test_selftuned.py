@@ -1,9 +1,7 @@
 """SelfTuned: the evidence and its gradient, the descent, features, the combination; a learner like all others."""
 import copy
 import math
-import os
 import pickle
-import signal
 import warnings
 
 import numpy as np
@@ -11,7 +9,7 @@ import pytest
 from cases import covering, each
 
 import onlinekernels as ok
-from onlinekernels import KRLS, SelfTuned, load
+from onlinekernels import KRLS, SelfTuned
 from onlinekernels._core.combiners import IntervalTracker, LeastSquares, interval_factors
 from onlinekernels._core.targets import TargetScaler
 from onlinekernels.algorithms import evidence as metrics
@@ -39,10 +37,6 @@ def each_task():
     return pytest.mark.parametrize("loss, y, weights", TASKS.values(), ids=TASKS)
 
 
-def part(array, rows):
-    return None if array is None else array[rows]
-
-
 # ---- The evidence -----------------------------------------------------------------------------------------------------
 
 
@@ -61,31 +55,6 @@ def test_gradient_of_the_evidence():
                 expected = by_differences(function, q)
                 assert np.abs(gradient - expected).max() < 1e-6 * max(1.0, np.abs(expected).max())
                 assert value == function(q)[0]
-
-
-def test_evidence_is_that_of_scikit_learn():
-    """A Gaussian process with a scale for each feature, on 300 fixed rows: the same likelihood, and as good an optimum."""
-    process = pytest.importorskip("sklearn.gaussian_process")
-    kernels = process.kernels
-    rng = np.random.default_rng(3)
-    rows = rng.normal(size=(300, 4))
-    y = np.sin(1.5 * rows[:, 0]) + 0.5 * rows[:, 1] ** 2 + 0.2 * rng.normal(size=300)
-    evidence = Evidence(rows, y[:, None], np.zeros(300))
-
-    def theirs(scales, amplitude, noise):
-        return (kernels.ConstantKernel(amplitude) * kernels.RBF(1.0 / scales, (1e-2, 1e3)) + kernels.ConstantKernel(1.0, "fixed")
-                + kernels.WhiteKernel(noise))
-
-    for q in (np.zeros(8), 0.5 * rng.normal(size=8)):
-        scales, amplitude, noise, _ = evidence.settings.values(q)
-        fixed = process.GaussianProcessRegressor(theirs(scales, amplitude, noise), alpha=0.0, optimizer=None).fit(rows, y)
-        expected = fixed.log_marginal_likelihood_value_
-        assert abs(-evidence(q)[0] - expected) < 1e-8 * max(1.0, abs(expected))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # two features do not matter: their scales run to the bounds
-        best = process.GaussianProcessRegressor(theirs(np.full(4, 0.5), 1.0, 0.1), alpha=0.0).fit(rows, y)
-    _, value = minimize(evidence, np.zeros(8), 60)
-    assert -value > best.log_marginal_likelihood_value_ - 1.0
 
 
 def test_evidence_of_a_fading_process_is_that_of_the_posterior():
@@ -619,73 +588,4 @@ def test_a_refresh_is_all_or_nothing(owner, name, places, monkeypatch):
     assert model.history_["t"].tolist() == [100, 150] and model.t_ == 150
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-def test_signals_come_between_blocks():
-    """Ctrl-C at any time: all members have learned the same rows, and the rest of the stream is learned as ever."""
-    expected = SelfTuned(window=200, budget=20).progressive(X, NUMBERS)
-    for delay in np.linspace(0.001, 0.03, 12):
-        model = SelfTuned(window=200, budget=20)
-        old = signal.setitimer(signal.ITIMER_REAL, delay)
-        handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
-        try:
-            model.partial_fit(X[:1], NUMBERS[:1])
-            model.partial_fit(X[1:], NUMBERS[1:])
-        except KeyboardInterrupt:
-            pass
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-            signal.signal(signal.SIGALRM, handler)
-        assert old == (0.0, 0.0)
-        begin = 0 if model._state is None else model.t_
-        model._check()
-        assert begin == len(X) or np.allclose(model.progressive(X[begin:], NUMBERS[begin:]), expected[begin:], rtol=0, atol=1e-9)
-
-
 # ---- Among others -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("model", [SelfTuned(window=100, budget=20), SelfTuned("multiclass_squared", window=100, budget=20)], ids=str)
-def test_estimator_checks(model):
-    checks = pytest.importorskip("sklearn.utils.estimator_checks")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for estimator, check in checks.estimator_checks_generator(model):
-            check(estimator)
-
-
-def test_evaluate_and_river():
-    from onlinekernels import evaluate
-
-    run = evaluate.progressive(SelfTuned(window=120, budget=20), (X, NUMBERS), chunk=50)
-    alone = SelfTuned(window=120, budget=20).progressive(X, NUMBERS)
-    assert run.squared_error == pytest.approx(np.mean((alone - NUMBERS) ** 2), rel=1e-6)
-    run = evaluate.progressive(SelfTuned("multiclass_squared", window=120, budget=20), (X, LABELS), chunk=50)
-    assert run.error < 0.35
-    late = evaluate.progressive(SelfTuned(window=120, budget=20), (X[:150], NUMBERS[:150]), delay=5)
-    assert late.examples == 150
-    pytest.importorskip("river")
-    from onlinekernels.river import as_river
-
-    streaming, rows = as_river(SelfTuned(window=120, budget=20)), [dict(zip("abcd", row, strict=True)) for row in X[:130]]
-    said = []
-    for x, target in zip(rows, NUMBERS[:130], strict=True):
-        said.append(streaming.predict_one(x))
-        streaming.learn_one(x, target)
-    assert np.mean((np.array(said) - NUMBERS[:130])[60:] ** 2) < 0.5 * NUMBERS.var()
-    with pytest.raises(ValueError, match="features="):
-        streaming.learn_one({**rows[0], **dict.fromkeys("efghijkl", 1.0)}, 1.0)
-
-
-def test_command_line(tmp_path, capsys):
-    from onlinekernels.__main__ import main
-
-    table = tmp_path / "rows.csv"
-    table.write_text("a,b,c,d,y\n" + "\n".join(",".join(map(repr, map(float, [*x, y]))) for x, y in zip(X, NUMBERS, strict=True)))
-    model = str(tmp_path / "model.npz")
-    assert main(["learn", str(table), "--target", "y", "--algorithm", "selftuned", "--set", "budget=30", "--save", model]) == 0
-    assert main(["show", model]) == 0
-    assert "SelfTuned" in capsys.readouterr().out
-    assert main(["predict", model, str(table), "--target", "y", "--interval", "0.9"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "prediction,lower,upper"
-    alone = SelfTuned(budget=30).partial_fit(X, NUMBERS)
-    assert np.allclose(load(model).predict(X), alone.predict(X), atol=1e-8)

@@ -57,6 +57,14 @@ MODELS = [
     ok.ROMMA(aggressive=True, cap=10.0),
     ok.SVMD("squared", offset=True),
     ok.Adatron(),
+    *[ok.Smoother(loss) for loss in (None, "squared", ok.NuNovelty(0.1))],
+    ok.Smoother("multiclass_squared", scale=True),
+    *[ok.SelfTuned(loss, window=100, budget=20) for loss in (None, "multiclass_squared")],
+    ok.Stacking([ok.KRLS(budget=20, scale=True), ok.Smoother()]),
+    ok.Hedge([ok.KRLS("multiclass_squared", budget=20, scale=True), ok.Smoother("multiclass_squared", scale=True)]),
+    ok.OnlineKernelClassifier("low"),
+    ok.OnlineKernelRegressor("low"),
+    ok.OnlineKernelDetector(0.1, "low"),
 ]
 
 

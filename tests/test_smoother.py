@@ -2,10 +2,10 @@
 import itertools
 import math
 import pickle
-import warnings
 
 import numpy as np
 import pytest
+from small_models import in_chunks
 
 import onlinekernels as ok
 from onlinekernels import Gaussian, Laplacian, Recent, Reservoir, RunningScaler, Smoother, load
@@ -30,10 +30,6 @@ KINDS = [
     {"budget": Reservoir(60)},
     {"kernel": Laplacian(1.0), "budget": Reservoir(30, memory=90, seed=3), "neighbours": 5, "scale": RunningScaler(0.99)},
 ]
-
-
-def part(array, rows):
-    return None if array is None else array[rows]
 
 
 def scrambled(x):
@@ -88,15 +84,6 @@ def one_by_one(task, kind, rows, said, weights):
     return np.array(found)
 
 
-def in_chunks(model, size, y, weights=None):
-    found = []
-    for begin in range(0, N, size):
-        chunk = slice(begin, begin + size)
-        found.append(model.progressive(X[chunk], part(y, chunk), sample_weight=part(weights, chunk)).reshape(len(X[chunk]), -1))
-    width = max(scores.shape[1] for scores in found)
-    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found])
-
-
 @pytest.mark.parametrize("loss, y", TASKS.values(), ids=TASKS)
 def test_formula_and_chunks(loss, y):
     order = list(dict.fromkeys(LABELS))
@@ -108,7 +95,7 @@ def test_formula_and_chunks(loss, y):
             expected = one_by_one(task, kind, X, said, np.ones(N) if weights is None else weights)
             models = [Smoother(loss, **kind) for _ in range(3)]
             for model, size in zip(models, (N, 37, 1), strict=True):
-                scores = in_chunks(model, size, y, weights)
+                scores = in_chunks(X, model, y, size, weights)
                 if task == "multiclass":  # a class that joins later has 0 before
                     joined = np.array([len(set(LABELS[:t])) for t in range(N)])
                     assert not scores[np.arange(3) >= joined[:, None]].any()
@@ -247,25 +234,6 @@ def test_answers():
         X, LABELS).predict(X) == "three")
 
 
-@pytest.mark.parametrize("model", [Smoother(), Smoother("multiclass_squared", scale=True), Smoother(ok.NuNovelty(0.1))], ids=str)
-def test_estimator_checks(model):
-    checks = pytest.importorskip("sklearn.utils.estimator_checks")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for estimator, check in checks.estimator_checks_generator(model):
-            check(estimator)
-
-
-def test_among_others():
-    from onlinekernels import evaluate
-
-    run = evaluate.progressive(Smoother("squared"), (X, NUMBERS), chunk=50)
-    assert run.squared_error == pytest.approx(np.mean((Smoother("squared").progressive(X, NUMBERS) - NUMBERS) ** 2))
-    assert evaluate.progressive(Smoother("multiclass_squared"), (X, LABELS), chunk=50).error < 0.5
-    assert evaluate.progressive(Smoother(ok.NuNovelty(0.1)), (X, None), chunk=50).error < 0.3
-    assert evaluate.progressive(Smoother(), (X[:60], NUMBERS[:60]), delay=5).examples == 60
-
-
 @pytest.mark.parametrize("name", ["points", "origin"])
 def test_kept_rows_that_are_too_large_are_refused(name):
     """Their distances would not be numbers, and no row would be the nearest."""
@@ -306,60 +274,3 @@ def test_distances_and_neighbours(features):
 def test_parameters_of_a_file_that_no_rows_could_have_are_refused(parameters):
     with pytest.raises(ValueError, match="neighbour"):
         LocalRows("numbers", 3, 1, 0.5, False, **{"size": 9, **parameters})
-
-
-BLOCKS = {
-    "numbers": ("numbers", SEVERAL), "labels": ("labels", np.unique(LABELS, return_inverse=True)[1][:, None].astype(float)),
-    "density": ("density", np.zeros((N, 1))),
-}
-
-
-def local_rows(task, said, size, **others):
-    outputs = 3 if task == "labels" else said.shape[1]
-    return LocalRows(task, 3, said.shape[1], 0.5, False, size, **others), np.zeros((N, outputs)), np.zeros((N, said.shape[1]))
-
-
-@pytest.mark.parametrize("task, said", BLOCKS.values(), ids=BLOCKS)
-@pytest.mark.parametrize("settings", [{"size": 1000}, {"size": 20}, {"size": 40, "uniform": True, "neighbour": 3}], ids=str)
-def test_blocks_of_any_size_agree(task, said, settings):
-    """Blocks of more rows than are kept, too: a slot is taken again within one."""
-    found = []
-    for chunk in (1, 7, 32, 37, 128):
-        rows, scores, deviations = local_rows(task, said, **settings)
-        for begin in range(0, N, chunk):
-            part = slice(begin, begin + chunk)
-            rows.learn(X[part], said[part], WEIGHTS[part], scores[part], deviations[part])
-            rows._check()
-        found.append((scores, deviations, rows.usual, rows.values[: rows.n], rows.points[: rows.n]))
-    for other in found[1:]:
-        for mine, others in zip(found[0], other, strict=True):
-            np.testing.assert_allclose(others, mine, rtol=1e-8, atol=1e-8)
-
-
-def refuses_memory(x, z):
-    """A kernel in Python, which may be refused memory."""
-    if refuses_memory.at_work:
-        raise MemoryError
-    return float(np.exp(-np.sum((x - z) ** 2)))
-
-
-refuses_memory.at_work = False
-
-
-@pytest.mark.parametrize("loss, y", TASKS.values(), ids=TASKS)
-def test_a_block_that_is_taken_back_leaves_nothing(loss, y):
-    """Opened for a block that another member of an ensemble cannot open: points, scaler and errors are as they were."""
-    classes = loss == "multiclass_squared"
-    for kind, begin, rows in itertools.product(KINDS, (1, 60), (1, 40)):
-        others = {"other": ok.SILK("multiclass_hinge" if classes else loss, refuses_memory, budget=5)}
-        model = ok.Stacking({"near": Smoother(loss, **kind), **others}).partial_fit(X[:begin], part(y, slice(begin)))
-        before, answers = pickle.dumps(model), model.named_members_["near"].predict(X)
-        refuses_memory.at_work = True
-        try:
-            with pytest.raises(MemoryError):
-                model.partial_fit(X[begin : begin + rows], part(y, slice(begin, begin + rows)))
-        finally:
-            refuses_memory.at_work = False
-        model._check()
-        assert model.t_ == begin and pickle.dumps(model) == before
-        assert np.array_equal(model.named_members_["near"].predict(X), answers)

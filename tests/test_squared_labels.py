@@ -232,20 +232,6 @@ def test_probabilities():
         np.testing.assert_allclose(made.probabilities(scores).sum(axis=1), 1.0)
 
 
-def test_it_is_judged_like_other_losses_of_many_classes():
-    X, y, _ = stream(8)
-    model = ALGORITHMS["silk"](KERNELS["terms"])
-    scores, labels = ALGORITHMS["silk"](KERNELS["terms"]).progressive(X, y, return_labels=True)
-    report = ok.evaluate.progressive(model, (X, y), chunk=7)
-    assert report.error == np.mean(labels != y) and labels[0] is None
-    order, value = list(dict.fromkeys(y.tolist())), 0.0
-    for i in range(N):      # an example brings its own label along
-        here = len(set(y[: i + 1].tolist()))
-        value += ok.MulticlassSquared().value(scores[i, :here], order.index(y[i]))
-    np.testing.assert_allclose(report.loss, value / N)
-    assert np.isnan(report.margin_errors)
-
-
 def test_two_classes_have_two_columns_as_long_as_others_may_join():
     model = ok.NORMA("multiclass_squared").partial_fit([[0.0], [1.0]], [0, 1])
     assert model.decision_function([[0.0]]).shape == (1, 2) and model.progressive([[0.0]], [0]).shape == (1, 2)

@@ -1,10 +1,10 @@
 """Stacking and Hedge: combiners against their formulas, members that fail, guarantees; learners like all others."""
 import copy
 import pickle
-import warnings
 
 import numpy as np
 import pytest
+from small_models import in_chunks, part
 
 import onlinekernels as ok
 from onlinekernels import KRLS, SILK, Gaussian, Hedge, Laplacian, LearningWarning, PassiveAggressive, Smoother, Stacking, bounds, load
@@ -37,19 +37,6 @@ TASKS = {"numbers": (number_members, NUMBERS, None), "several": (number_members,
          "classes": (class_members, LABELS, None), "weighted classes": (class_members, LABELS, WEIGHTS)}
 KINDS = [(kind, *task) for kind in (Stacking, Hedge) for task in TASKS.values()]
 each_kind = pytest.mark.parametrize("kind, members, y, weights", KINDS, ids=[f"{k.__name__}-{t}" for k in (Stacking, Hedge) for t in TASKS])
-
-
-def part(array, rows):
-    return None if array is None else array[rows]
-
-
-def in_chunks(model, size, y, weights=None, rows=X):
-    found = []
-    for begin in range(0, len(rows), size):
-        chunk = slice(begin, begin + size)
-        found.append(model.progressive(rows[chunk], part(y, chunk), sample_weight=part(weights, chunk)).reshape(len(rows[chunk]), -1))
-    width = max(scores.shape[1] for scores in found)
-    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found])
 
 
 # ---- Combiners against their formulas ---------------------------------------------------------------------------------
@@ -297,7 +284,7 @@ def test_two_classes_and_detectors():
     assert model.predict([[0.0, 0.0], [6.0, 6.0]]).tolist() == [1, -1]
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.score_samples(rows), model.score_samples(rows))
-    chunked = in_chunks(Stacking(detectors), 37, None, rows=rows)
+    chunked = in_chunks(rows, Stacking(detectors), None, 37)
     assert np.allclose(chunked[:, 0], scores, atol=2e-3) and not hasattr(model, "error_")
     with pytest.raises(ValueError, match="Stacking averages"):
         Hedge(detectors).fit(X)
@@ -331,27 +318,14 @@ def picky_member():
 
 
 def test_members_that_fail_are_disabled():
-    first = int(np.flatnonzero(X[:, 0] > 2.0)[0])
-    for kind, members, y in ((Stacking, number_members, NUMBERS), (Hedge, number_members, NUMBERS)):
-        found = []
-        for size in (N, 37, 1):
-            model = kind({"picky": picky_member(), **members()})
-            with pytest.warns(LearningWarning, match="'picky' is disabled.*too large for me"):
-                found.append(in_chunks(model, size, y))
-            assert list(model.asleep_) == ["picky"] and model.named_members_["picky"].t_ == first and model.t_ == N
-            assert np.isfinite(model.predict(X)).all()
-            model._check()
-        assert np.allclose(found[0], found[1], atol=1e-8) and np.allclose(found[0], found[2], atol=1e-8)
+    """What is said of it; that others go on as they are, in chunks of any size, is in test_blocks."""
+    for kind in (Stacking, Hedge):
+        with pytest.warns(LearningWarning, match="'picky' is disabled.*too large for me"):
+            kind({"picky": picky_member(), **number_members()}).partial_fit(X, NUMBERS)
     wild = {"wild": ok.NORMA("squared", ok.Polynomial(3), step=5.0, regularization=0.0), **number_members()}
-    found = []
-    for size in (N, 37, 1):
-        model = Stacking(wild)
-        with pytest.warns(LearningWarning, match="'wild' is disabled, the others go on: learning diverges"):
-            found.append(in_chunks(model, size, NUMBERS, rows=10 * X)[:, 0])
-        model._check()
-        assert model.named_members_["wild"].t_ == 11
-        assert np.mean((found[-1] - NUMBERS)[11:] ** 2) < NUMBERS.var()
-    assert np.allclose(found[0], found[1], rtol=1e-8) and np.allclose(found[0][11:], found[2][11:], atol=1e-4)
+    with pytest.warns(LearningWarning, match="'wild' is disabled, the others go on: learning diverges"):
+        scores = Stacking(wild).progressive(10 * X, NUMBERS)
+    assert np.mean((scores - NUMBERS)[11:] ** 2) < NUMBERS.var()
     two = Stacking({"two": SILK("hinge"), **class_members()})
     with pytest.warns(LearningWarning, match="'two' is disabled"):
         two.partial_fit(X, LABELS)
@@ -368,7 +342,7 @@ def test_the_others_speak_for_a_member_that_is_disabled():
     for kind, size in ((Stacking, N), (Stacking, 37), (Hedge, N), (Hedge, 1)):
         model = kind({"one": KRLS(budget=20), "picky": picky_member(), "two": KRLS(budget=20)})
         with pytest.warns(LearningWarning, match="'picky' is disabled"):
-            found = in_chunks(model, size, 5.0 + NUMBERS, rows=rows)
+            found = in_chunks(rows, model, 5.0 + NUMBERS, size)
         assert list(model.asleep_) == ["picky"]
         alone = KRLS(budget=20).progressive(rows, 5.0 + NUMBERS)
         assert np.allclose(found[100:, 0], alone[100:], rtol=1e-7)
@@ -385,7 +359,7 @@ def test_what_a_member_says_after_it_was_disabled_does_not_count(value):
     for size in (N, 37, 1):
         model = Stacking({"broken": ok.NORMA("multiclass_hinge", broken, budget=20), **class_members()})
         with pytest.warns(LearningWarning, match="'broken' is disabled"):
-            found.append(in_chunks(model, size, LABELS))
+            found.append(in_chunks(X, model, LABELS, size))
         assert model.named_members_["broken"].t_ == 100 and model.t_ == N
         assert np.isfinite(found[-1]).all() and np.isfinite(model.predict_proba(X)).all()
         model._check()
@@ -437,7 +411,7 @@ def test_fitted_members_are_members_that_have_learned_the_same_rows(kind, member
 def test_fitted_members_in_chunks_and_from_files(kind, members, y, weights, frozen, tmp_path):
     models = fitted(members(), y)
     rows, targets, counts = X[150:], y[150:], part(weights, slice(150, None))
-    found = [in_chunks(kind.from_fitted(models, frozen=frozen), size, targets, counts, rows) for size in (N, 37, 1)]
+    found = [in_chunks(rows, kind.from_fitted(models, frozen=frozen), targets, size, counts) for size in (N, 37, 1)]
     for scores in found[1:]:
         assert np.abs(scores - found[0]).max() < 1e-7 * max(1.0, np.abs(found[0]).max())
     for begin in (0, 40):
@@ -555,33 +529,6 @@ def test_fitted_members_and_the_protocols_of_others():
 
 
 # ---- Threads ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("model", [
-    Stacking([KRLS(budget=20, scale=True), Smoother()]),
-    Hedge([KRLS("multiclass_squared", budget=20, scale=True), Smoother("multiclass_squared", scale=True)]),
-], ids=["Stacking", "Hedge"])
-def test_estimator_checks(model):
-    checks = pytest.importorskip("sklearn.utils.estimator_checks")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for estimator, check in checks.estimator_checks_generator(model):
-            check(estimator)
-
-
-def test_among_others():
-    from onlinekernels import evaluate
-
-    run = evaluate.progressive(Stacking(number_members()), (X, NUMBERS), chunk=50)
-    assert run.squared_error == pytest.approx(np.mean((Stacking(number_members()).progressive(X, NUMBERS) - NUMBERS) ** 2), rel=1e-6)
-    assert evaluate.progressive(Hedge(class_members()), (X, LABELS), chunk=50).error < 0.5
-    pytest.importorskip("river")
-    from onlinekernels.river import as_river
-
-    streaming = as_river(Stacking(number_members()))
-    for row, target in zip(X[:60], NUMBERS[:60], strict=True):
-        streaming.learn_one(dict(zip("abc", row, strict=True)), target)
-    assert np.isfinite(streaming.predict_one(dict(zip("abc", X[0], strict=True))))
 
 
 def test_there_is_no_such_rate_or_share():

@@ -301,6 +301,32 @@ def test_weights_of_one_are_none_and_weights_belong_to_their_rows(name):
     assert not np.allclose(kind.scores(whole), kind.scores(kind.make().partial_fit(X, y)), rtol=1e-6, atol=1e-9)
 
 
+# ---- Evaluation, river ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if KINDS[name].is_composite and "mixed" != KINDS[name].rows])
+def test_ensembles_are_measured_and_wrapped_as_all_learners_are(name):
+    kind = KINDS[name]
+    X, y = kind.points(0, HALF), y_of(kind, 0, HALF)
+    report = ok.evaluate.progressive(kind.make(), X if y is None else (X, y), chunk=30)
+    scores, labels = kind.make().progressive(X, y, return_labels=True)
+    if y is not None and y.dtype.kind == "f":
+        assert report.squared_error == pytest.approx(np.mean((scores - y) ** 2), rel=1e-6)
+    else:
+        assert report.error == pytest.approx(np.mean(labels == -1 if y is None else np.asarray(labels) != y), abs=1e-12)
+    if y is not None:
+        assert ok.evaluate.progressive(kind.make(), (X, y), delay=5).examples == HALF
+    pytest.importorskip("river")
+    from onlinekernels.river import as_river
+
+    if y is not None and y.ndim == 1:
+        streaming, twin = as_river(kind.make()), kind.make()
+        for row, target in zip(X.tolist(), y.tolist()):
+            streaming.learn_one(dict(zip("abc", row)), target)
+            twin.partial_fit([row], [target])
+        assert streaming.predict_one(dict(zip("abc", X[0].tolist()))) == pytest.approx(twin.predict(X[:1])[0])
+
+
 # ---- Labels ----------------------------------------------------------------------------------------------------
 
 

@@ -31,7 +31,7 @@ def test_a_fault_at_any_place_leaves_a_model_that_goes_on(name):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
-@pytest.mark.parametrize("name", KINDS if THOROUGH else ["silk", "window", "lasvm", "nystroem labels", "words"])
+@pytest.mark.parametrize("name", KINDS if THOROUGH else ["silk", "window", "lasvm", "nystroem labels", "words", "selftuned"])
 def test_a_signal_at_any_time_leaves_a_model_that_goes_on(name):
     for microseconds in range(50, 12_000, 20 if THOROUGH else 1000):
         survives(name, "timer", microseconds)
