@@ -16,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from onlinekernels import algorithms as _algorithms
-from onlinekernels.base.trouble import LearningWarning
+from onlinekernels.base.status import LearningWarning
 from onlinekernels import budgets as _budgets
 from onlinekernels import kernels as _kernels
 from onlinekernels import losses as _losses
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from onlinekernels.algorithms import *  # noqa: F403
     from onlinekernels.bank import Bank
     from onlinekernels.decomposition import KernelHebbian
-    from onlinekernels.base.files.modelfile import load
+    from onlinekernels.base.files import load
     from onlinekernels.kernels import Constant, Kernel, Normalized, Precomputed  # noqa: F401
     from onlinekernels.kernels.elementary import *  # noqa: F403
     from onlinekernels.losses import Loss  # noqa: F401
@@ -71,7 +71,7 @@ LATER = {
     "Bank": "bank",
     "KernelHebbian": "decomposition",
     "combine": "parallel",
-    "load": "base.files.modelfile",
+    "load": "base.files",
 }
 
 

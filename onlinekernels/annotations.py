@@ -11,7 +11,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from onlinekernels.bank import Bank
-from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base.estimator import OnlineLearner
 from onlinekernels.budgets import Budget
 from onlinekernels.preprocessing.encoding import RunningEncoder
 from onlinekernels.kernels import Kernel

@@ -23,7 +23,7 @@ class LabelStructure(Parameterized):
     nodes: Any  # all labels, and where labels are grouped the groups
 
     def validate(self) -> None:
-        """Raise ValueError if the structure makes no sense."""
+        """Raise ValueError if the structure is not valid."""
         self.nodes()
 
     def names(self) -> Any:
@@ -34,7 +34,7 @@ class LabelStructure(Parameterized):
         """What there is to know about its kernel; None if that is the identity."""
         return None
 
-    def settled(self) -> Any:
+    def resolved(self) -> Any:
         """The same structure, of values only."""
         return self
 
@@ -326,7 +326,7 @@ class Labels(LabelStructure):
     def kernel_part(self) -> Any:
         return None if self.kernel is None else Labels(self.nodes(), kernel=self.kernels())
 
-    def settled(self) -> Any:
+    def resolved(self) -> Any:
         return Labels(
             self.nodes(),
             None if self.distance is None else self.distances(),

@@ -22,7 +22,7 @@ except ImportError as error:
     raise ImportError("onlinekernels.river needs river: pip install river pandas") from error
 
 from onlinekernels.algorithms import NORMA
-from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base.estimator import OnlineLearner
 from onlinekernels.base import docstrings
 from onlinekernels.kernels import as_kernel
 from onlinekernels.base.labelvalues import as_list, label_array, plain

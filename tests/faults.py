@@ -51,7 +51,7 @@ class Call:
 
 def _in_core(frame):
     """Whether a function was called by the compiled loop: above it is the line that started the loop."""
-    while frame is not None and not frame.f_code.co_filename.endswith("learning.py"):
+    while frame is not None and not frame.f_code.co_filename.endswith(("estimator.py", "state.py")):
         frame = frame.f_back
     return frame is not None and "engine.learn" in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
 

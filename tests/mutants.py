@@ -240,7 +240,7 @@ FAULTS = [
         ("purpose != LOOK", "False"),
     ]),
     # ---- Python ----
-    ("validation/points.py", "frames_and_masks refusals input sparse sklearn", [
+    ("base/validation.py", "frames_and_masks refusals input sparse sklearn", [
         ("finite and not all_finite(X)", "False"),
         ("isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part)", "False"),
         ("X.sum_duplicates()", "pass"),
@@ -248,13 +248,13 @@ FAULTS = [
         ("np.array(x)", "x"),
         ("np.isfinite(X.data).all()", "True"),
     ]),
-    ("labels/binary.py", "labels label_values", [
+    ("labelsets.py", "labels label_values", [
         ("zero != negative", "False"),
         ("np.where(scores[:, 0] > 0, 1.0, -1.0)", "np.where(scores[:, 0] >= 0, 1.0, -1.0)"),
         ("(scores[:, 0] > 0).astype(np.intp)", "(scores[:, 0] >= 0).astype(np.intp)"),
         ("unknown.any()", "False"),
     ]),
-    ("labels/many.py", "labels label_values progressive_labels outputs modelfile", [
+    ("labelsets.py", "labels label_values progressive_labels outputs modelfile", [
         ("np.concatenate([[known], reached[:-1]])", "reached"),
         ("answers[before == 0] = None", "pass"),
         ("best if self._shown is None else self._shown[best]", "best"),
@@ -273,7 +273,7 @@ FAULTS = [
         ("self.engine.target_scaler.restore(start.target_scaler.state())", "pass"),
         ("chosen if sample_weight is None else chosen * sample_weight", "chosen"),
     ]),
-    ("learner.py", "contracts interface input initial errors threads long_streams parameters", [
+    ("estimator.py", "contracts interface input initial errors threads long_streams parameters", [
         ("epoch * len(X)", "0"),
         ("float(np.quantile(scores, state.loss.nu))", "float(np.quantile(scores, 1 - state.loss.nu))"),
         ("is_new and earlier + learned == 0", "False"),
@@ -282,13 +282,13 @@ FAULTS = [
         ("State.from_dict(kept[\"_state\"])", "initial._state"),
         ("np.where(residual == 0, 1.0, 0.0)", "np.where(residual == 0, 0.0, 1.0)"),
     ]),
-    ("modelfile.py", "modelfile", [
+    ("base/files.py", "modelfile", [
         ("header.get(\"digest\") != digest", "False"),
         ("type(header.get(\"version\")) is not int or header[\"version\"] != VERSION", "False"),
         ("os.unlink(temporary)", "pass"),
         ("type(plan[\"rule\"]) is not (algorithm._rule or type(None))", "False"),
     ]),
-    ("archive.py", "modelfile", [
+    ("base/files.py", "modelfile", [
         ("zlib.crc32(data) != crc", "False"),
         ("math.prod(shape) * dtype.itemsize != len(data) - start", "False"),
         ("total > len(content)", "False"),
@@ -447,7 +447,7 @@ FAULTS = [
     ("composite.py", "smoother stacking", [
         ("state.labels.joined_before(y, joined)[:, None]", "scores.shape[1]"),
     ]),
-    ("atomic.py", "modelfile commandline", [
+    ("base/files.py", "modelfile commandline", [
         ("os.fsync(file.fileno())", "pass"),
         ("os.replace(temporary, path)", "__import__(\"shutil\").copyfile(temporary, path)"),
         ("f\"{path}.{os.getpid()}.{threading.get_ident()}.tmp\"", "f\"{path}.tmp\""),

@@ -25,7 +25,7 @@ import numpy as np
 
 import onlinekernels as ok
 from contracts.registry import KINDS, POINTS, SIGNS, Own, near, overlap
-from onlinekernels.base.files import modelfile
+from onlinekernels.base import files
 
 ROWS = 24
 SLOW = 20.0  # seconds for one file, on a machine that does other things as well
@@ -65,7 +65,7 @@ def read(path):
 
 def write(path, header, arrays):
     """A model file of this content, with the checksum that belongs to it."""
-    header = {**header, "digest": modelfile._digest(header, arrays)}
+    header = {**header, "digest": files._digest(header, arrays)}
     np.savez(path, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
 
 

@@ -416,7 +416,7 @@ class TestRefusals:
         ({"step": ok.MetaDescent(), "rule": "norma"}, "no step=MetaDescent"),
         ({"rule": "norma", "penalty": 1.0}, "penalty is for rule='silk'"),
         ({"rule": "norma", "step": 3.0, "regularization": 1.0}, "step . regularization must be at most 1"),
-        ({"loss": "novelty", "offset": True}, "offset=True makes no sense"),
+        ({"loss": "novelty", "offset": True}, "offset=True cannot be used"),
         ({"kernel": ok.Gaussian(-1.0)}, "'width' parameter"),
     ])
     def test_parameters(self, params, message):

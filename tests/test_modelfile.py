@@ -21,7 +21,7 @@ from cases import each
 from small_models import same_state
 
 import onlinekernels as ok
-from onlinekernels.base.files import archive, modelfile
+from onlinekernels.base import files
 from onlinekernels.base.state import State
 
 RNG = np.random.default_rng(8)
@@ -175,7 +175,7 @@ class TestPaths:
         self.MODEL.save(tmp_path / "m.npz")
         with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
             header = json.loads(file["header"].tobytes())
-        assert (header["version"], header["algorithm"]) == (modelfile.VERSION, "NORMA")
+        assert (header["version"], header["algorithm"]) == (files.VERSION, "NORMA")
 
 
 class TestAtomicWriting:
@@ -204,18 +204,17 @@ class TestAtomicWriting:
 
     def test_two_threads_may_write_one_file(self, tmp_path):
         """The last to be ready wins, and each file was whole."""
-        from onlinekernels.base.files import atomic
 
         def slowly(file):
             file.write(b"slow ")
-            thread = threading.Thread(target=atomic.write, args=(str(path), lambda other: other.write(b"quick")))
+            thread = threading.Thread(target=files.write_atomically, args=(str(path), lambda other: other.write(b"quick")))
             thread.start()
             thread.join()
             seen.append(path.read_bytes())
             file.write(b"and steady")
 
         path, seen = tmp_path / "file", []
-        atomic.write(str(path), slowly)
+        files.write_atomically(str(path), slowly)
         assert seen == [b"quick"] and path.read_bytes() == b"slow and steady"
         assert os.listdir(tmp_path) == ["file"]
 
@@ -385,11 +384,11 @@ class TestDamagedFiles:
 
 def rewritten(path, edit, *, honest=True, name="edited.npz"):
     """The file with its header and arrays edited; an honest one has the right digest for them."""
-    header, arrays = modelfile._read(path)
+    header, arrays = files._read(path)
     arrays = {name: array.copy() for name, array in arrays.items()}
     edit(header, arrays)
     if honest:
-        header["digest"] = modelfile._digest(header, arrays)
+        header["digest"] = files._digest(header, arrays)
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     target = os.path.join(os.path.dirname(path), name)
     np.savez(target, **arrays)
@@ -401,10 +400,10 @@ class TestTampering:
         twin = ok.load(rewritten(saved, lambda header, arrays: None))
         assert pickle.dumps(twin) == pickle.dumps(ok.load(saved))
 
-    @each("version", [modelfile.VERSION + 1, 99, 0, -1, None, "1", [1], 1.5], ids=repr)
+    @each("version", [files.VERSION + 1, 99, 0, -1, None, "1", [1], 1.5], ids=repr)
     def test_another_version_is_refused_with_its_number(self, saved, version):
         path = rewritten(saved, lambda header, arrays: header.update(version=version))
-        refused(path, "version", re.escape(str(version)), f"version {modelfile.VERSION}")
+        refused(path, "version", re.escape(str(version)), f"version {files.VERSION}")
 
     def test_an_averaged_model_knows_its_averaged_margin(self, tmp_path):
         model = ok.NORMA(ok.NuHinge(0.3), "linear", average=True).partial_fit(X, LABELS)
@@ -415,7 +414,7 @@ class TestTampering:
         gram = np.exp(-np.abs(np.arange(50.0)[:, None] - np.arange(50.0)))
         model = ok.NORMA("squared", ok.Precomputed(gram)).partial_fit(np.arange(50)[:, None], np.arange(50.0))
         model.save(tmp_path / "m.npz")
-        assert sum(array.shape == gram.shape for array in modelfile._read(tmp_path / "m.npz")[1].values()) == 1
+        assert sum(array.shape == gram.shape for array in files._read(tmp_path / "m.npz")[1].values()) == 1
         np.testing.assert_array_equal(ok.load(tmp_path / "m.npz").predict([[3]]), model.predict([[3]]))
 
     @each("algorithm", [ok.LASVM, ok.KRLS])
@@ -429,7 +428,7 @@ class TestTampering:
         refused(rewritten(saved, lambda header, arrays: header.pop("version")), "version")
 
     def test_a_changed_array_is_refused(self, saved):
-        for name in modelfile._read(saved)[1]:
+        for name in files._read(saved)[1]:
             def edit(header, arrays):
                 arrays[name].ravel()[0] += 1
             refused(rewritten(saved, edit, honest=False), "checksum")
@@ -462,8 +461,8 @@ def in_params(**values):
     return edit
 
 
-def in_rule(noun, **params):
-    return lambda header, arrays: header["state"]["plan"].update(rule={"noun": noun, "params": params})
+def in_rule(component, **params):
+    return lambda header, arrays: header["state"]["plan"].update(rule={"component": component, "params": params})
 
 
 def in_array(name, change):
@@ -514,30 +513,30 @@ INCONSISTENT = {
        for dtype in ("bogus", 5)},
     "labels without classes": in_state(labels={}),
     # Parameters
-    "budget too small": in_params(budget={"noun": "Recent", "params": {"size": 3}}),
-    **{f"budget of size {size!r}": in_params(budget={"noun": "Recent", "params": {"size": size}})
+    "budget too small": in_params(budget={"component": "Recent", "params": {"size": 3}}),
+    **{f"budget of size {size!r}": in_params(budget={"component": "Recent", "params": {"size": size}})
        for size in (0, -1, 2**70, "a", None)},
-    **{f"step {rate!r}": in_params(step={"noun": "Fixed", "params": {"rate": rate}}) for rate in (0, -1.0, NAN, "a")},
+    **{f"step {rate!r}": in_params(step={"component": "Fixed", "params": {"rate": rate}}) for rate in (0, -1.0, NAN, "a")},
     **{f"regularization {value!r}": in_params(regularization=value) for value in (-1.0, NAN, "a", None)},
-    **{f"kernel of width {width!r}": in_params(kernel={"noun": "Gaussian", "params": {"width": width}})
+    **{f"kernel of width {width!r}": in_params(kernel={"component": "Gaussian", "params": {"width": width}})
        for width in (0, -1.0, NAN, "a", None)},
-    "budget of another kind": in_params(budget={"noun": "Gaussian", "params": {"width": 9.0}}),
+    "budget of another kind": in_params(budget={"component": "Gaussian", "params": {"width": 9.0}}),
     "budget zero": in_params(budget=0),
-    "average": in_params(average=True, budget={"noun": "Unlimited", "params": {}}),
+    "average": in_params(average=True, budget={"component": "Unlimited", "params": {}}),
     "offset not a flag": in_params(offset="yes"),
-    "average not a flag": in_params(average="yes", budget={"noun": "Unlimited", "params": {}}),
-    "loss of another task": in_params(loss={"noun": "Squared", "params": {}}),
-    "loss unknown": in_params(loss={"noun": "Bogus", "params": {}}),
-    "loss of bad parameters": in_params(loss={"noun": "Hinge", "params": {"margin": -1}}),
-    "loss with unknown parameters": in_params(loss={"noun": "Hinge", "params": {"bogus": 1}}),
-    "kernel on objects": in_params(kernel={"noun": "Custom", "params": {"function": "eval"}}),
-    "kernel abstract": in_params(kernel={"noun": "Kernel", "params": {}}),
-    "kernel of indices": in_params(kernel={"noun": "Precomputed", "params": {"gram": {"array": "array0"}}}),
-    "kernel a step": in_params(kernel={"noun": "Fixed", "params": {"rate": 1.0}}),
-    "kernel of nonsense": in_params(kernel={"noun": "Sum", "params": {"left": 1, "right": None}}),
-    "kernel without parameters": in_params(kernel={"noun": "Gaussian"}),
-    "weights instead of terms": in_params(kernel={"noun": "Linear", "params": {}}, budget={"noun": "Unlimited", "params": {}}),
-    "step times regularization": in_params(step={"noun": "Fixed", "params": {"rate": 1.0}}, regularization=2.0),
+    "average not a flag": in_params(average="yes", budget={"component": "Unlimited", "params": {}}),
+    "loss of another task": in_params(loss={"component": "Squared", "params": {}}),
+    "loss unknown": in_params(loss={"component": "Bogus", "params": {}}),
+    "loss of bad parameters": in_params(loss={"component": "Hinge", "params": {"margin": -1}}),
+    "loss with unknown parameters": in_params(loss={"component": "Hinge", "params": {"bogus": 1}}),
+    "kernel on objects": in_params(kernel={"component": "Custom", "params": {"function": "eval"}}),
+    "kernel abstract": in_params(kernel={"component": "Kernel", "params": {}}),
+    "kernel of indices": in_params(kernel={"component": "Precomputed", "params": {"gram": {"array": "array0"}}}),
+    "kernel a step": in_params(kernel={"component": "Fixed", "params": {"rate": 1.0}}),
+    "kernel of nonsense": in_params(kernel={"component": "Sum", "params": {"left": 1, "right": None}}),
+    "kernel without parameters": in_params(kernel={"component": "Gaussian"}),
+    "weights instead of terms": in_params(kernel={"component": "Linear", "params": {}}, budget={"component": "Unlimited", "params": {}}),
+    "step times regularization": in_params(step={"component": "Fixed", "params": {"rate": 1.0}}, regularization=2.0),
     "unknown parameter": lambda header, arrays: header["params"].update(bogus=1),
     "parameter missing": removed("params", "kernel"),
     "part of the plan missing": removed("state", "plan", "kernel"),
@@ -547,8 +546,8 @@ INCONSISTENT = {
     "rule a step": in_rule("Fixed", rate=0.1),
     "rule of another algorithm": in_rule("Ball", radius=0.1),
     "rule without parameters": removed("state", "plan", "rule", "params", "step"),
-    "rule with unknown parameters": in_rule("Gradient", step={"noun": "Fixed", "params": {"rate": 0.1}}, bogus=1),
-    "rule with a step of another kind": in_rule("Gradient", step={"noun": "Gaussian", "params": {"width": 1.0}}),
+    "rule with unknown parameters": in_rule("Gradient", step={"component": "Fixed", "params": {"rate": 0.1}}, bogus=1),
+    "rule with a step of another kind": in_rule("Gradient", step={"component": "Gaussian", "params": {"width": 1.0}}),
     "plan missing": removed("state", "plan"),
     "plan a list": in_state(plan=[1]),
     "parameters a list": lambda header, arrays: header.update(params=[1]),
@@ -604,14 +603,14 @@ class TestInconsistentWeightsAndObjects:
 
     def test_too_many_terms_for_smallest(self, tmp_path):
         ok.NORMA("squared", budget=ok.Smallest(9)).partial_fit(X, TARGETS).save(tmp_path / "m.npz")
-        edit = in_params(budget={"noun": "Smallest", "params": {"size": 8}})
+        edit = in_params(budget={"component": "Smallest", "params": {"size": 8}})
         refused(rewritten(tmp_path / "m.npz", edit), "9 terms", "8")
 
     @each("size", [0, -1])
-    @each("noun", ["Recent", "Smallest"])
-    def test_no_room_for_a_model_without_terms(self, tmp_path, noun, size):
+    @each("component", ["Recent", "Smallest"])
+    def test_no_room_for_a_model_without_terms(self, tmp_path, component, size):
         ok.NORMA("squared", budget=3).partial_fit(X[:1], [1.0], sample_weight=[0.0]).save(tmp_path / "m.npz")
-        refused(rewritten(tmp_path / "m.npz", in_params(budget={"noun": noun, "params": {"size": size}})))
+        refused(rewritten(tmp_path / "m.npz", in_params(budget={"component": component, "params": {"size": size}})))
 
 
 # ---- No code runs -----------------------------------------------------------------------------------
@@ -664,8 +663,8 @@ class TestNoCodeRuns:
                 assert b"|O" not in file.read(name)[:128]
 
     def test_names_are_looked_up_in_the_librarys_own_tables_only(self, saved):
-        for noun in ("os.system", "builtins.eval", "__import__", "Parameterized", "np", "bad_parameter"):
-            refused(rewritten(saved, in_params(kernel={"noun": noun, "params": {}})))
+        for component in ("os.system", "builtins.eval", "__import__", "Parameterized", "np", "bad_parameter"):
+            refused(rewritten(saved, in_params(kernel={"component": component, "params": {}})))
 
     def test_loading_and_saving_import_no_pickle_machinery_of_their_own(self, saved):
         code = ("import sys, pickle, numpy, onlinekernels as ok\n"
@@ -719,7 +718,7 @@ class TestArchive:
     def test_it_reads_what_numpy_writes(self, array):
         buffer = io.BytesIO()
         np.savez(buffer, a=array, other=np.arange(3))
-        again = archive.read_arrays(buffer.getvalue())
+        again = files.read_arrays(buffer.getvalue())
         assert set(again) == {"a", "other"} and again["a"].dtype == array.dtype and again["a"].flags.writeable
         np.testing.assert_array_equal(again["a"], array)
 
@@ -774,7 +773,7 @@ class TestArchive:
             for i in range(10):
                 with file.open(f"a{i}.npy", "w", force_zip64=True) as member:
                     np.save(member, np.array([i]))
-        assert archive.read_arrays(buffer.getvalue())["a7"].tolist() == [7]
+        assert files.read_arrays(buffer.getvalue())["a7"].tolist() == [7]
 
     def test_files_of_more_than_2_gb(self, monkeypatch):
         """From there on, not from 4 GB, Python writes the record for large files and keeps the numbers in the small one."""
@@ -782,7 +781,7 @@ class TestArchive:
         buffer = io.BytesIO()
         np.savez(buffer, **{f"a{i}": np.full(300, float(i)) for i in range(5)})
         assert b"PK\6\6" in buffer.getvalue()
-        assert [array[7] for array in archive.read_arrays(buffer.getvalue()).values()] == [0.0, 1.0, 2.0, 3.0, 4.0]
+        assert [array[7] for array in files.read_arrays(buffer.getvalue()).values()] == [0.0, 1.0, 2.0, 3.0, 4.0]
 
     @pytest.mark.slow
     def test_more_members_than_two_bytes_count(self):
@@ -793,7 +792,7 @@ class TestArchive:
         with zipfile.ZipFile(buffer, "w") as file:
             for i in range(65_600):
                 file.writestr(f"{i}.npy", empty.getvalue())
-        assert len(archive.read_arrays(buffer.getvalue())) == 65_600
+        assert len(files.read_arrays(buffer.getvalue())) == 65_600
 
     @pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
     def test_a_bomb_takes_no_memory(self, tmp_path):
@@ -847,10 +846,10 @@ class TestSizesThatAFileClaims:
         for count in (0, 1, 2, 4, -1):
             refused(rewritten(tmp_path / "m.npz", in_learned(labels=count)))
 
-    @each("display", [[0, 1], [0, 0, 1], [0.0, 1.0, 2.0], [True, False, 2], "012", 5, [2, 1, 3]], ids=repr)
-    def test_the_order_that_users_see(self, tmp_path, display):
+    @each("class_order", [[0, 1], [0, 0, 1], [0.0, 1.0, 2.0], [True, False, 2], "012", 5, [2, 1, 3]], ids=repr)
+    def test_the_order_that_users_see(self, tmp_path, class_order):
         ok.NORMA("multiclass_hinge").fit(np.eye(3), ["c", "b", "a"]).save(tmp_path / "m.npz")
-        refused(rewritten(tmp_path / "m.npz", lambda header, arrays: header["state"]["labels"].update(display=display)))
+        refused(rewritten(tmp_path / "m.npz", lambda header, arrays: header["state"]["labels"].update(class_order=class_order)))
 
 
 def test_an_archive_is_checked_before_numpy_sees_it():
@@ -870,9 +869,9 @@ def test_an_archive_is_checked_before_numpy_sees_it():
     content = bytearray(zipped(a=npy(np.arange(3.0))))
     content[content.index(b"PK\1\2") + 16] ^= 1
     with pytest.raises(ValueError, match="a member of the archive is damaged"):
-        archive.read_arrays(bytes(content))
+        files.read_arrays(bytes(content))
     with pytest.raises(ValueError, match="shape .* has 24 bytes"):
-        archive.read_arrays(zipped(a=npy(np.arange(3.0)).replace(b"(3,)", b"(4,)")))
+        files.read_arrays(zipped(a=npy(np.arange(3.0)).replace(b"(3,)", b"(4,)")))
     # All of the inner archive's local record is the data of an outer member; one more entry of the directory points into it.
     inner = zipped(b=npy(np.zeros(5000)))
     record, entry = inner[: inner.index(b"PK\1\2")], inner[inner.index(b"PK\1\2") : inner.rindex(b"PK\5\6")]
@@ -881,4 +880,4 @@ def test_an_archive_is_checked_before_numpy_sees_it():
     entry = entry[:42] + struct.pack("<I", outer.index(record)) + entry[46:]
     last = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 2, 2, end - begin + len(entry), begin, 0)
     with pytest.raises(ValueError, match="members of the archive overlap"):
-        archive.read_arrays(outer[:end] + entry + last)
+        files.read_arrays(outer[:end] + entry + last)

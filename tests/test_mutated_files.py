@@ -13,7 +13,7 @@ import pytest
 from cases import each
 
 import onlinekernels as ok
-from onlinekernels.base.files import modelfile
+from onlinekernels.base import files
 
 MINUTES = os.environ.get("ONLINEKERNELS_MUTATIONS", "0")
 CODE = "import sys; sys.path.append({!r}); import mutations; sys.exit(mutations.main({}, {}, {!r}, {}))"
@@ -49,7 +49,7 @@ def test_the_same_seed_makes_the_same_files(tmp_path):
 def test_a_fault_is_found(tmp_path, monkeypatch, fault):
     """A loader that lets a broken model through, and one that raises something else, are both caught."""
     def load(path, **given):
-        model = modelfile.load(path, **given)
+        model = files.load(path, **given)
         monkeypatch.setattr(type(model), "predict", broken)
         return model
 

@@ -39,7 +39,7 @@ LAYERS = [
 
 
 # Imports inside functions that go up: a method that hands its model to a function above.
-GOES_UP = {("base.learner", "base.files.modelfile"), ("algorithms.doubling", "ensemble.stacking")}
+GOES_UP = {("base.estimator", "base.files"), ("algorithms.doubling", "ensemble.stacking")}
 # Libraries that are optional, and who may import them at the top of a file; functions may.
 OPTIONAL = {"river": "river"}
 
@@ -197,7 +197,7 @@ def test_submodules_are_there_when_they_are_named():
 
 def test_what_few_programs_need_is_imported_when_it_is_named():
     code = (
-        "import sys, onlinekernels as ok; rooms = 'bank', 'base.files', 'parallel', 'base.composite', 'base.learner', 'algorithms.norma'; "
+        "import sys, onlinekernels as ok; rooms = 'bank', 'base.files', 'parallel', 'base.composite', 'base.estimator', 'algorithms.norma'; "
         "print([room for room in rooms if f'onlinekernels.{room}' in sys.modules], set(ok.__all__) <= set(dir(ok)), "
         "set(ok.algorithms.__all__) <= set(dir(ok.algorithms)), hasattr(ok.algorithms, 'nothing')); "
         "from onlinekernels import *; print(Bank is ok.bank.Bank, Stacking is ok.algorithms.Stacking, load is ok.load)"

@@ -243,9 +243,9 @@ def test_a_rule_takes_two_files_and_a_line(tmp_path):
         "algorithms/signs.py": '''
             """Steps of one size, whatever the loss."""
             from onlinekernels._core import signs as core
-            from onlinekernels.base.learner import OnlineLearner
+            from onlinekernels.base.estimator import OnlineLearner
             from onlinekernels.base.plan import Plan
-            from onlinekernels.base.rules import Rule, check_step
+            from onlinekernels.base.plan import Rule, check_step
             from onlinekernels.steps import as_step
 
             __all__ = ["SignDescent", "Signs"]

@@ -128,7 +128,7 @@ def test_scaled_targets_that_are_known_better_than_their_units():
 
 
 def test_advice_names_what_there_is():
-    from onlinekernels.base.trouble import DIVERGED, _exploded
+    from onlinekernels.base.status import DIVERGED, _exploded
 
     for scaled, noise, memory in ((False, 0.1, 1.0), (True, 0.1, 0.99), (True, "auto", 1.0)):
         model = KRLS(scale=scaled, scale_target=scaled, noise=noise, memory=memory).partial_fit(X, NUMBERS)

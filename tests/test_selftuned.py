@@ -15,7 +15,7 @@ from onlinekernels._core.targets import TargetScaler
 from onlinekernels.algorithms import evidence as metrics
 from onlinekernels.algorithms import selftuned
 from onlinekernels.algorithms.evidence import Evidence, Features, finished, gradient_axes, learned_metric, minimize
-from onlinekernels.base.compositestate import flat, grown
+from onlinekernels.base.composite import flat, grown
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(460, 4))
@@ -237,7 +237,7 @@ def test_damaged_states_are_refused():
         assert name in state["learned"]
         with pytest.raises((ValueError, KeyError)):
             model._restored({**state, "learned": {**state["learned"], name: value}})
-    for name, value in (("n_features", 3), ("targets", 1), ("labels", {"order": [], "fixed": False, "display": None})):
+    for name, value in (("n_features", 3), ("targets", 1), ("labels", {"order": [], "fixed": False, "class_order": None})):
         with pytest.raises((ValueError, KeyError)):
             model._restored({**state, name: value})
 

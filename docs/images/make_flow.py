@@ -8,8 +8,8 @@ from pathlib import Path
 PYTHON, CORE, LOOP = "#DCEBF5", "#FBE5D3", "#D8EFE6"
 BOXES = {  # name: (left, bottom, width, height, colour, title, text)
     "rows": (0.2, 6.15, 2.2, 0.95, "white", "rows and targets", "arrays, sparse rows,\nobjects, frames"),
-    "learner": (3.0, 6.15, 2.6, 0.95, PYTHON, "base/learning", "checks everything\nbefore the first write"),
-    "plan": (6.2, 6.15, 2.6, 0.95, PYTHON, "base/plan", "nouns and a rule,\nvalidated, once per fit"),
+    "learner": (3.0, 6.15, 2.6, 0.95, PYTHON, "base/estimator", "checks everything\nbefore the first write"),
+    "plan": (6.2, 6.15, 2.6, 0.95, PYTHON, "base/plan", "components and a rule,\nvalidated, once per fit"),
     "state": (9.4, 6.15, 2.6, 0.95, PYTHON, "base/state", "what is learned;\nsaved and loaded by name"),
     "engine": (0.2, 4.35, 2.2, 0.95, CORE, "run/engine", "cuts rows into pieces;\nsignals between pieces"),
     "source": (3.0, 4.35, 2.6, 0.95, CORE, "transforms", "a piece of rows,\nscaled as of each row"),

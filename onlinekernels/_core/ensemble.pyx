@@ -961,7 +961,7 @@ cdef class Ensemble(Backend):
 
     def warn_of(self, Member member):
         """Say that a member is disabled."""
-        from onlinekernels.base.trouble import LearningWarning, level_outside
+        from onlinekernels.base.status import LearningWarning, level_outside
 
         warnings.warn(f"The member {member.name!r} is disabled, the others go on: {member.text}", LearningWarning,
                       stacklevel=level_outside())

@@ -9,7 +9,7 @@ from onlinekernels._core.kernels import mapping
 from onlinekernels._core.trees import Tree, pass_over_block, pass_over_tree
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.algorithms.norma import Gradient
-from onlinekernels.base.fitted import only_if
+from onlinekernels.base.estimator import only_if
 from onlinekernels.base.plan import Plan
 from onlinekernels.steps import Fixed
 from onlinekernels.base.validation import as_csr, check_positive
@@ -77,7 +77,7 @@ class Adatron(TwoClasses):
     def fit(self, X: Examples, y: Any, *, classes: Any = None) -> Self:
         """Forget everything, then make `epochs` passes over X, y; return self."""
         with self._turn.alone:
-            state, X, y, _ = self._checked(None, X, y, classes, None, None, balanced=True)
+            state, X, y, _ = self._validate_examples(None, X, y, classes, None, None, balanced=True)
             points, alpha = X if not state.sparse else as_csr(X), np.ones(len(y))
             passes = _passes if state.kernel.additive() is None else _passes_on_tree
             with np.errstate(over="ignore", invalid="ignore"):

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 from onlinekernels._core import rules as core
 from onlinekernels.algorithms.margin import TwoClasses
 from onlinekernels.algorithms.norma import TIE, Gradient
-from onlinekernels.base.learner import OnlineLearner
-from onlinekernels.base.plan import Plan
-from onlinekernels.base.rules import Rule
+from onlinekernels.base.estimator import OnlineLearner
+from onlinekernels.base.plan import Plan, Rule
 from onlinekernels.budgets import Projecting, Shrinking
 from onlinekernels.base.labelvalues import count_labels
 from onlinekernels.losses import Hinge, MulticlassHinge
@@ -32,7 +31,7 @@ class Projected(Rule):
 
     _values = {"margin_tolerance": check_not_negative}
     losses = (Hinge, MulticlassHinge)
-    words = "Projectron"
+    step_name = "Projectron"
     forms = frozenset({"one", "pair"})
     keeps_examples = True
     core_class = core.Projected

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 from onlinekernels._core import metadescent, rules
 from onlinekernels.algorithms.doubling import RATE, self_tuned
 from onlinekernels.base import defaults
-from onlinekernels.base.learner import OnlineLearner
-from onlinekernels.base.plan import Plan
-from onlinekernels.base.rules import Rule, check_step
+from onlinekernels.base.estimator import OnlineLearner
+from onlinekernels.base.plan import check_step, Plan, Rule
 from onlinekernels.budgets import Smallest
 from onlinekernels.losses import (
     Absolute,
@@ -58,7 +57,7 @@ class Implicit(Rule):
     _values = {"step": lambda rule, name: rule.step is None or check_step(rule, name),
                "regularization": check_not_negative.or_none, "penalty": check_positive, "exact": check_flag}
     forms = frozenset({"one", "pair", "dense", "targets"})
-    words = "implicit"
+    step_name = "implicit"
     solves_losses = True
     may_change = frozenset({"step", "regularization", "penalty"})
 
@@ -72,7 +71,7 @@ class Implicit(Rule):
     def is_open(self):
         return self.step is None or self.regularization is None
 
-    def settled(self, loss, data, kernel):
+    def resolved(self, loss, data, kernel):
         step = defaults.step(loss, data, kernel) if self.step is None else self.step
         regularization = self.regularization
         if regularization is None:
@@ -130,7 +129,7 @@ class Aggressive(Rule):
 
     _values = {"penalty": check_positive.or_none, "squared": check_flag, "radius": check_positive.or_none}
     forms = frozenset({"one", "pair", "targets"})
-    words = "passive-aggressive"
+    step_name = "passive-aggressive"
     may_change = frozenset({"penalty"})
     core_class = rules.Aggressive
 

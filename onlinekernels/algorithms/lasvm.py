@@ -10,10 +10,9 @@ from onlinekernels.base import validation
 from onlinekernels._core import rules as core
 from onlinekernels._core.errors import row_error
 from onlinekernels.algorithms.margin import TwoClasses
-from onlinekernels.base.fitted import learned
-from onlinekernels.base.plan import Plan
-from onlinekernels.base.rules import Rule
-from onlinekernels.base.trouble import LearningWarning, level_outside
+from onlinekernels.base.estimator import learned
+from onlinekernels.base.plan import Plan, Rule
+from onlinekernels.base.status import LearningWarning, level_outside
 from onlinekernels.losses import Hinge
 from onlinekernels.preprocessing.scaling import advanced
 from onlinekernels.base.validation import check_integer, check_positive
@@ -40,7 +39,7 @@ class Pairwise(Rule):
 
     _values = {"penalty": check_positive, "tolerance": check_positive}
     losses = (Hinge,)
-    words = "LASVM"
+    step_name = "LASVM"
     may_change = frozenset({"penalty"})
     keeps_examples = True
     has_own_offset = True

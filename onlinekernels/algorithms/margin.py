@@ -8,9 +8,8 @@ import numpy as np
 from onlinekernels._core import rules as core
 from onlinekernels.algorithms.norma import Gradient
 from onlinekernels.base import defaults
-from onlinekernels.base.learner import OnlineLearner
-from onlinekernels.base.plan import Plan
-from onlinekernels.base.rules import Rule
+from onlinekernels.base.estimator import OnlineLearner
+from onlinekernels.base.plan import Plan, Rule
 from onlinekernels.kernels import Normalized, as_kernel
 from onlinekernels.losses import Hinge
 from onlinekernels.steps import Fixed
@@ -34,7 +33,7 @@ class Approximate(Rule):
 
     _values = {"alpha": check_share, "B": check_positive, "C": check_positive}
     losses = (Hinge,)
-    words = "ALMA"
+    step_name = "ALMA"
     may_change = frozenset({"C"})
     norm_bound = 1.0
     exact_norms = True
@@ -61,7 +60,7 @@ class Ball(Rule):
 
     _values = {"radius": check_positive}
     losses = (Hinge,)
-    words = "Ballseptron"
+    step_name = "Ballseptron"
     exact_norms = True
     knows_weights = False
     core_class = core.Ball
@@ -86,7 +85,7 @@ class Relaxed(Rule):
 
     _values = {"aggressive": check_flag, "cap": check_positive.or_none}
     losses = (Hinge,)
-    words = "ROMMA"
+    step_name = "ROMMA"
     exact_norms = True
     knows_weights = False
     core_class = core.Relaxed

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlinekernels.algorithms.norma import Gradient
-from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base.estimator import OnlineLearner
 from onlinekernels.base.plan import Plan
 from onlinekernels.steps import MetaDescent, check_one_step
 from onlinekernels.base.validation import check_flag, check_memory, check_not_negative, check_positive

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 from onlinekernels._core import metadescent, rules
 from onlinekernels.algorithms.doubling import RATE, self_tuned
-from onlinekernels.base.learner import OnlineLearner
-from onlinekernels.base.plan import Plan
-from onlinekernels.base.rules import Rule, check_step
+from onlinekernels.base.estimator import OnlineLearner
+from onlinekernels.base.plan import check_step, Plan, Rule
 from onlinekernels.base.labelvalues import count_labels
 from onlinekernels.losses import Hinge, Mistake, MulticlassHinge
 from onlinekernels.steps import Fixed, as_step

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlinekernels.algorithms.implicit import Aggressive
-from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base.estimator import OnlineLearner
 from onlinekernels.base.plan import Plan
 from onlinekernels.base.validation import Real
 

@@ -8,12 +8,9 @@ import numpy as np
 
 from onlinekernels._core import posterior as core
 from onlinekernels.base import defaults
-from onlinekernels.base.fitted import learned, only_if
+from onlinekernels.base.estimator import validate_coverage, learned, OnlineLearner, only_if
 from onlinekernels.base.labelsets import label_column
-from onlinekernels.base.learner import OnlineLearner
-from onlinekernels.base.learning import checked_coverage
-from onlinekernels.base.plan import Plan
-from onlinekernels.base.rules import Rule
+from onlinekernels.base.plan import Plan, Rule
 from onlinekernels.base.labelvalues import as_list
 from onlinekernels.losses import MulticlassSquared, Squared
 from onlinekernels.base.validation import (
@@ -247,7 +244,7 @@ class KRLS(OnlineLearner):
         (array([0.  , 0.91]), array([1. , 0.3]))
         """
         wanted = {"std": return_std, "interval": return_interval, "proba": return_proba, "labels": return_labels}
-        return self._progressive((X, y, classes, sample_weight, None), *self._checked_wishes(wanted))
+        return self._progressive((X, y, classes, sample_weight, None), *self._requested_outputs(wanted))
 
     def predict(self, X: Examples, return_std: bool = False) -> Any:
         """Targets or labels for the rows of X, as of the next example; with return_std=True also standard deviations of f.
@@ -274,7 +271,7 @@ class KRLS(OnlineLearner):
         coverage : float
             The part of targets that shall lie inside, in (0, 1).
         """
-        coverage = checked_coverage(coverage)
+        coverage = validate_coverage(coverage)
         with self._turn.shared:
             state, rule, scores, deviations = self._known(X)
             half = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.half_widths(coverage)[: state.targets]
@@ -333,7 +330,7 @@ class KRLS(OnlineLearner):
 
     @learned
     def noise_(self, state: Any) -> Any:
-        """The variance of y about f that is in force, in scaled units where targets are scaled."""
+        """The variance of y about f as it is estimated now, in scaled units where targets are scaled."""
         return state.hypothesis.rule.noise
 
     @learned
@@ -348,7 +345,7 @@ class KRLS(OnlineLearner):
 
     def _examples(self, state, X):
         """Rows of X as the engine takes them, scaled."""
-        points = self._checked_points(state, self._to_predict(X))
+        points = self._validate_points(state, self._to_predict(X))
         return points if state.plan.takes_objects else state.scaled(points)
 
     def _known(self, X):

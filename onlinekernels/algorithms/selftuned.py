@@ -11,13 +11,12 @@ from onlinekernels.base import validation
 from onlinekernels._core.selftuned import Metric, SelfTuning, tuned_member
 from onlinekernels.algorithms.evidence import Evidence, Features, Settings, learned_metric, spread_out, standard_targets
 from onlinekernels.algorithms.recursive import KRLS
-from onlinekernels.base.composite import OnlineComposite
-from onlinekernels.base.compositestate import CompositePlan
+from onlinekernels.base.composite import CompositePlan, OnlineComposite
 from onlinekernels.base.defaults import Data
-from onlinekernels.base.fitted import learned
+from onlinekernels.base.estimator import learned
 from onlinekernels.base.labelsets import ManyLabels
 from onlinekernels.base.state import State
-from onlinekernels.base.trouble import shared_trouble, warn_of_members
+from onlinekernels.base.status import shared_status, warn_of_members
 from onlinekernels.kernels import Constant, Gaussian, Laplacian, Linear
 from onlinekernels.losses import MulticlassSquared, Squared, as_loss
 from onlinekernels.preprocessing.scaling import RunningScaler
@@ -59,7 +58,7 @@ class Posterior:
 
     def __init__(self, krls, n_features, targets):
         self.n_features, self.targets = n_features, targets
-        plan = krls._plan().settled(Data(n_features, None, False, 1.0))
+        plan = krls._plan().resolved(Data(n_features, None, False, 1.0))
         labels = None if targets else ManyLabels([], False)
         self.state = State(plan, n_features, np.dtype(float), None, labels, False, max(1, targets))
 
@@ -73,11 +72,11 @@ class Posterior:
         return self.state.representation.n_terms(self.state)
 
     def to_dict(self):
-        """What is learned, as plain values, nouns and arrays."""
+        """What is learned, as plain values, components and arrays."""
         return {"model": self.state.to_dict()}
 
     def restore(self, saved):
-        """Go on from what `to_dict` gave; ValueError if it makes no sense."""
+        """Go on from what `to_dict` gave; ValueError if its parts do not fit each other."""
         state, own = State.from_dict(saved["model"]), self.state
         if (state.n_features, state.targets, state.loss.task) != (own.n_features, own.targets, own.loss.task):
             raise ValueError("a member is for other rows or targets")
@@ -150,7 +149,7 @@ class Tuned(Posterior):
 
     @staticmethod
     def metric_of(saved, n_features, targets):
-        """The metric that `to_dict` described, or None; ValueError if it makes no sense."""
+        """The metric that `to_dict` described, or None; ValueError if its parts do not fit each other."""
         if "metric" not in saved:
             return None
         d, values = n_features, []
@@ -245,7 +244,7 @@ class Maker:
         return {**member.model.to_dict(), "status": member.status}
 
     def restored(self, name, saved, joined):
-        """The member that `state_of` described, where so many labels have joined; ValueError if it makes no sense."""
+        """The member that `state_of` described, where so many labels have joined; ValueError if its parts do not fit each other."""
         model = self._plain() if name == PLAIN else self._tuned(Tuned.metric_of(saved, self.n_features, self.targets))
         model.restore(saved)
         codes = () if self.targets else model.state.labels.order
@@ -265,14 +264,14 @@ class Maker:
         }
 
     def history_of(self, state):
-        """The same as it was; ValueError if it makes no sense."""
+        """The same as it was; ValueError if its parts do not fit each other."""
         times, alarms, seen = (np.asarray(state[name]) for name in ("times", "alarms", "seen"))
         if not len(times) == len(alarms) == len(seen) or seen.shape[1:] != (len(self.kinds), self.n_features + 3):
             raise ValueError("the history does not fit the features")
         if (np.diff(times, prepend=1) < 0).any():
             raise ValueError("the history has times that are not in order")
         if not np.isfinite(seen).all() or (seen < 0.0).any() or (seen[..., -3:-1] == 0.0).any():
-            raise ValueError("the history has numbers that make no sense")
+            raise ValueError("the history has numbers out of range")
         return [
             (int(t), bool(alarm), tuple((row[:-3].copy(), *map(float, row[-3:])) for row in kinds))
             for t, alarm, kinds in zip(times, alarms, seen, strict=True)
@@ -300,7 +299,7 @@ def learned_now(tuning):
 
 @dataclass(frozen=True, eq=False)
 class SelfTunedPlan(CompositePlan):
-    """Parameters of a `SelfTuned` that are in force."""
+    """Current parameters of `SelfTuned`."""
 
     axes: str
     budget: int
@@ -401,7 +400,7 @@ class SelfTuned(OnlineComposite):
         state.composition.frozen = bool(self.frozen)
         answers = super()._learn(before, state, X, y, weights, **others)
         if not state.warned:
-            warn_of_members(state, shared_trouble([member.model.state for member in state.composition.members]))
+            warn_of_members(state, shared_status([member.model.state for member in state.composition.members]))
         return answers
 
     def refresh(self) -> Self:

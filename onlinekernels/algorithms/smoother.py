@@ -8,10 +8,9 @@ import numpy as np
 
 from onlinekernels.base import validation
 from onlinekernels.base.members import task_of
-from onlinekernels.base.composite import OnlineComposite
-from onlinekernels.base.compositestate import CompositePlan
-from onlinekernels.base.contributions import checked_top, largest
-from onlinekernels.base.fitted import learned
+from onlinekernels.base.composite import CompositePlan, OnlineComposite
+from onlinekernels.base.state import validate_top, largest
+from onlinekernels.base.estimator import learned
 from onlinekernels._core.smoother import Smoothing
 from onlinekernels.budgets import Recent, Reservoir
 from onlinekernels.kernels import Gaussian, Laplacian, as_kernel
@@ -29,7 +28,7 @@ FARTHEST = 64  # neighbour whose distance may be the unit
 
 @dataclass(frozen=True, eq=False)
 class SmootherPlan(CompositePlan):
-    """Parameters of a `Smoother` that are in force."""
+    """Current parameters of `Smoother`."""
 
     kernel: Kernel
     budget: Budget
@@ -163,7 +162,7 @@ class Smoother(OnlineComposite):
         ``kernel`` is the row's share of all weights, and ``coefficient`` what it says: its target, or +1 and -1 for and against
         the label; for a detector 1.
         """
-        top = checked_top(top)
+        top = validate_top(top)
         with self._turn.shared:
             state = self._fitted()
             composition = state.composition

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from onlinekernels.base.files import modelfile
+from onlinekernels.base import files
 
 __all__ = ["save", "read"]
 
@@ -17,22 +17,22 @@ def save(bank, path):
             raise TypeError("Keys must be numbers or strings to be saved. Pickle the bank instead.")
         learned = {**learned, "params": encoded(learned["params"], arrays), "models": encoded(learned["models"], arrays)}
     header = {
-        "format": modelfile.FORMAT,
-        "version": modelfile.VERSION,
+        "format": files.FORMAT,
+        "version": files.VERSION,
         "algorithm": "Bank",
         "params": encoded(bank.get_params(deep=False), arrays),
         "state": learned,
     }
-    header["digest"] = modelfile._digest(header, arrays)
+    header["digest"] = files._digest(header, arrays)
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    modelfile._write(os.fspath(path), arrays)
+    files._write(os.fspath(path), arrays)
 
 
 def read(path):
     """(parameters, what is learned or None) from a file that `save` wrote."""
     path = os.fspath(path)
     path = path if os.path.exists(path) or path.endswith(".npz") else path + ".npz"
-    header, arrays = modelfile._read(path)
+    header, arrays = files._read(path)
     if header.get("algorithm") != "Bank":
         raise ValueError(f"{path} holds a {header.get('algorithm')}, not a bank; use onlinekernels.load.")
     try:
@@ -45,8 +45,8 @@ def read(path):
 
 
 def encoded(values, arrays):
-    return {name: modelfile._encoded(value, name, arrays) for name, value in values.items()}
+    return {name: files._encoded(value, name, arrays) for name, value in values.items()}
 
 
 def decoded(values, arrays):
-    return {name: modelfile._decoded(value, arrays) for name, value in values.items()}
+    return {name: files._decoded(value, arrays) for name, value in values.items()}

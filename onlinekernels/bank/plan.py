@@ -24,7 +24,7 @@ class BankPlan:
     def __init__(self, bank):
         self.params = copy.deepcopy(bank.get_params(deep=False))
         self.n_features, self.n_models = bank.n_features, bank.n_models
-        plan = self.plan = self.blank()._plan().settled(defaults.Data(bank.n_features))
+        plan = self.plan = self.blank()._plan().resolved(defaults.Data(bank.n_features))
         self.loss = plan.loss
         if plan.loss.task == "multiclass" or not plan.loss.is_compiled():
             raise ValueError(f"A Bank takes a built-in loss of two classes, of regression or of novelty. Got {plan.loss!r}.")

@@ -1,31 +1,164 @@
 """Models made of models: the whole is an ordinary learner.
 
-A composite meets the rest of the library by a narrow protocol.  Users' rows and labels are checked and encoded here, once;
-from there on there are numbers only, see `Composition`.  What its answers mean, labels or numbers, is said here again.
-"""
+A composite meets the rest of the library by a narrow protocol. Users' rows and labels are checked and encoded here,
+once; from there on there are numbers only, see `Composition`. What its answers mean, labels or numbers, is said here
+again."""
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import ClassVar, TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.base import validation
-from onlinekernels._core.errors import row_error
-from onlinekernels.base.compositestate import CompositePlan, CompositeState, grown
-from onlinekernels.base.fitted import learned, only_if
 from onlinekernels._core.combiners import interval_factors
-from onlinekernels.base.labelsets import ManyLabels, label_column
-from onlinekernels.base.learner import OnlineLearner
-from onlinekernels.base.learning import checked_coverage
-from onlinekernels.base.members import shown
+from onlinekernels._core.errors import row_error
+from onlinekernels.base import validation
+from onlinekernels.base.estimator import validate_coverage, learned, OnlineLearner, only_if
+from onlinekernels.base.labelsets import label_column, ManyLabels
 from onlinekernels.base.labelvalues import plain
+from onlinekernels.base.members import member_state, shown
+from onlinekernels.base.params import same_parameters
+from onlinekernels.base.state import Learned
 from onlinekernels.losses import as_loss
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, ArrayLike, Examples, Self
 
-__all__ = ["OnlineComposite"]
+__all__ = ["CompositePlan", "CompositeState", "grown", "OnlineComposite"]
+
+
+@dataclass(frozen=True, eq=False)
+class CompositePlan:
+    """Validated parameters of a composite, which only `fit` may change. A subclass has a field for each of its own."""
+
+    loss: Any
+    least_features: ClassVar[int] = 1
+
+    def parts(self):
+        """What it was made from, {name: value}. A single model also has a rule."""
+        return {"rule": None, **{field.name: getattr(self, field.name) for field in fields(self)}}
+
+    @classmethod
+    def restored(cls, parts):
+        """The plan that `parts` described; ValueError if it is one of another learner."""
+        parts = {name: value for name, value in parts.items() if name != "rule"}
+        if set(parts) != {field.name for field in fields(cls)}:
+            raise ValueError("the current parameters are not those of this learner")
+        return cls(**parts)
+
+    def check_change(self, after):
+        """ValueError unless a model of this plan can go on with another one: they must be the same."""
+        now = after.parts()
+        for name, before in self.parts().items():
+            if not same_parameters(before, now[name]):
+                raise ValueError(f"The {name!r} parameter changed after fitting, from {before!r} to {now[name]!r}; "
+                                 "call fit to start anew.")
+
+
+class CompositeState(Learned):
+    """What a composite has learned: labels, and a `Composition`. Answers mean what those of single models do."""
+
+    def __init__(self, plan, n_features, labels, targets, composition):
+        super().__init__(n_features, labels, targets, "one" if labels is None and targets == 1 else "all")
+        self.plan = plan
+        self.composition = composition
+
+    largest_target = 1e150
+
+    def answer_of_one(self, scores):
+        """The answer for the scores of one row, 1-d."""
+        if self.labels is not None:
+            return self.labels.order[self.labels.best_of_one(scores)]
+        if self.loss.task == "novelty":
+            return 1 if scores[0] >= self.scalar() else -1
+        return float(scores[0]) if self.targets == 1 else scores
+
+    @property
+    def loss(self):
+        return self.plan.loss
+
+    def n_classes_seen(self):
+        """Number of labels that have been learned; all of a fixed set."""
+        if self.labels is None:
+            return self.targets
+        return len(self.labels.order) if self.labels.fixed else self.composition.joined
+
+    def take_labels(self, labels):
+        """Go on with labels that may be shown in another order, which decides among equals."""
+        self.labels = labels
+
+    def scalar(self):
+        """The threshold of a detector; 0 for other tasks."""
+        return self.composition.threshold() if self.loss.task == "novelty" else 0.0
+
+    def refreshed(self, learner):
+        """The state under the parameters that a learner has now."""
+        self.plan.check_change(learner._plan())
+        self.stale = False
+        return self
+
+    def widened(self, width, fill):
+        """Refuse more features: members have begun with those there were."""
+        raise ValueError(
+            f"a model with {self.n_features} features cannot take new ones after its first example: name all of "
+            "them in features=."
+        )
+
+    def check_learned(self):
+        """ValueError unless what the members have learned can be read again."""
+        for member in self.composition.members:
+            model = shown(member)
+            if model is not None:
+                model._state.check_learned()
+            elif member.model is not None:
+                member.model.check_learned()
+
+    def to_dict(self):
+        """Everything that is learned, as plain values, components and arrays."""
+        learned = self.composition.state()
+        if self.composition.members:
+            members = [member for member in self.composition.members if shown(member) is not None]
+            learned.update({"members": {member.name: member_state(member) for member in members}} if members else {})
+        return {
+            "plan": self.plan.parts(),
+            "stale": self.stale,
+            "n_features": self.n_features,
+            "feature_names": self.feature_names,
+            "targets": self.targets,
+            "labels": None if self.labels is None else self.labels.state(),
+            "learned": flat(learned),
+        }
+
+
+def flat(tree, path=""):
+    """A dictionary of dictionaries as one, with names like paths; an empty one is itself.
+
+    >>> flat({"a": {"b": 1, "c": {"d": 2}}})
+    {'a/b': 1, 'a/c/d': 2}
+    """
+    found = {}
+    for name, value in tree.items():
+        is_branch = isinstance(value, dict) and value
+        found.update(flat(value, f"{path}{name}/") if is_branch else {f"{path}{name}": value})
+    return found
+
+
+def grown(values):
+    """The dictionary of dictionaries that `flat` was given.
+
+    >>> grown({"a/b": 1, "a/c/d": 2})
+    {'a': {'b': 1, 'c': {'d': 2}}}
+    """
+    tree = {}
+    for path, value in values.items():
+        *branches, name = path.split("/")
+        place = tree
+        for branch in branches:
+            place = place.setdefault(branch, {})
+        place[name] = value
+    return tree
+
 
 LARGEST = 1e150  # numbers whose squares are numbers
 
@@ -37,16 +170,16 @@ def _is_regression(model):
 class OnlineComposite(OnlineLearner):
     """Base of learners that are made of others; numbers, one or several, classes, or novelty.
 
-    A subclass has a `CompositePlan` of its own, `_settings`, which checks its parameters and gives the fields of the plan, and
-    `_begin`, which makes a backend of the core. For novelty what that gives instead of deviations are thresholds, and it has
-    `threshold()`.
+    A subclass has a `CompositePlan` of its own, `_settings`, which checks its parameters and gives the fields of the
+    plan, and `_begin`, which makes a backend of the core. For novelty what that gives instead of deviations are
+    thresholds, and it has `threshold()`.
     """
 
     kernel: Any = None
     _plan_class: type[CompositePlan]
 
     def _settings(self):
-        """Fields of the plan, {name: value}, but the loss; ValueError for a parameter that makes no sense."""
+        """Fields of the plan, {name: value}, but the loss; ValueError for a parameter out of range."""
         raise NotImplementedError
 
     def _begin(self, plan, X, targets, learned=None):
@@ -57,7 +190,8 @@ class OnlineComposite(OnlineLearner):
         """The state before the first row, as a member of an ensemble that knows labels by their codes."""
         labels = None if self._current_loss().task != "multiclass" else ManyLabels([], False)
         plan = self._plan()
-        return CompositeState(plan, X.shape[1], labels, max(1, targets), self._begin(plan, X, 0 if labels is not None else targets))
+        backend = self._begin(plan, X, targets if labels is None else 0)
+        return CompositeState(plan, X.shape[1], labels, max(1, targets), backend)
 
     def _plan(self):
         """The plan, as every learner has it by this name: copies, so that later changes do not reach it."""
@@ -71,7 +205,7 @@ class OnlineComposite(OnlineLearner):
 
     # ---- Learning -----------------------------------------------------------------------------
 
-    def _checked(self, state, X, y, classes, sample_weight, start, balanced=False):
+    def _validate_examples(self, state, X, y, classes, sample_weight, start, balanced=False):
         """(state to learn in, X, y, weights), all validated; changes nothing in self."""
         if start is not None:
             raise ValueError(f"initial= starts a single function; {type(self).__name__} is made of several.")
@@ -87,7 +221,8 @@ class OnlineComposite(OnlineLearner):
                 n_targets = validation.count_targets(y)
             elif plan.loss.task != "novelty":
                 labels = ManyLabels.first_seen(label_column(y, len(X)), classes)
-            state = CompositeState(plan, X.shape[1], labels, n_targets, self._begin(plan, X, 0 if labels is not None else n_targets))
+            backend = self._begin(plan, X, n_targets if labels is None else 0)
+            state = CompositeState(plan, X.shape[1], labels, n_targets, backend)
             state.feature_names = names
         else:
             if state.stale:
@@ -119,7 +254,7 @@ class OnlineComposite(OnlineLearner):
         return self._points(self._to_predict([x]), state.n_features)
 
     def _learn(self, before, state, X, y, weights=None, *, earlier=0, trace=None):
-        """Make a state current and learn; an error says how many rows were learned. Returns what `Backend.learn` does."""
+        """Make a state current and learn; an error says how many rows were learned. Returns what `learn` does."""
         composition = state.composition
         begin = composition.t
         y = y if state.labels is not None else y.reshape(len(X), -1)
@@ -142,7 +277,8 @@ class OnlineComposite(OnlineLearner):
     def progressive(self, X: Examples, y: Any = None, classes: Any = None, sample_weight: ArrayLike | None = None, *,
                     return_std: bool = False, return_interval: float | None = None, return_proba: bool = False,
                     return_labels: bool = False) -> Any:
-        """Test, then train: learn like `partial_fit` and return the scores just before each update, and what else is asked for.
+        """Test, then train: learn like `partial_fit` and return the scores just before each update, and what else is
+        asked for.
 
         Returns
         -------
@@ -158,14 +294,14 @@ class OnlineComposite(OnlineLearner):
             The predictions.
         """
         wanted = {"std": return_std, "interval": return_interval, "proba": return_proba, "labels": return_labels}
-        return self._progressive((X, y, classes, sample_weight, None), *self._checked_wishes(wanted))
+        return self._progressive((X, y, classes, sample_weight, None), *self._requested_outputs(wanted))
 
     def _progressive(self, call, wanted, coverage=None):
         X, y, classes, sample_weight, initial = call
         with self._turn.alone:
             before = self._state
-            state, X, y, weights = self._checked(before, X, y, classes, sample_weight, initial)
-            joined = state.joined()
+            state, X, y, weights = self._validate_examples(before, X, y, classes, sample_weight, initial)
+            n_seen = state.n_classes_seen()
             trace, earlier = {}, state.composition.innovations
             scores, deviations, innovations = self._learn(before, state, X, y, weights, trace=trace)
             found = {"margins": np.zeros(len(X)), "steps": np.ones(len(X)), "std": state.numbers(deviations)}
@@ -173,22 +309,23 @@ class OnlineComposite(OnlineLearner):
                 found["margins"] = deviations[:, 0]
             if state.labels is not None:
                 found["std"] = deviations[:, 0]
-                there = np.arange(scores.shape[1]) < state.labels.joined_before(y, joined)[:, None]
+                there = np.arange(scores.shape[1]) < state.labels.n_seen_before(y, n_seen)[:, None]
                 if "proba" in wanted:
-                    found["proba"] = self._likely_then(state, scores, y, joined, trace)
+                    found["proba"] = self._likely_then(state, scores, y, n_seen, trace)
                 scores = np.where(there, scores, 0.0)
             if coverage is not None:
-                half = interval_factors(np.concatenate([earlier, innovations]), len(earlier), coverage)[:-1] * deviations
+                all_innovations = np.concatenate([earlier, innovations])
+                half = interval_factors(all_innovations, len(earlier), coverage)[:-1] * deviations
                 found["interval"] = np.stack([state.numbers(end) for end in self._ends(state, scores, half, trace)])
             if "labels" in wanted:
-                found["labels"] = state.answers_of_their_time(scores, y, joined, found["margins"])
+                found["labels"] = state.answers_of_their_time(scores, y, n_seen, found["margins"])
             scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
         others = [found[name] for name in ("steps", "margins", "std", "interval", "proba", "labels") if name in wanted]
         return (scores, *others) if others else scores
 
-    def _likely_then(self, state, scores, y, joined, trace):
+    def _likely_then(self, state, scores, y, n_seen, trace):
         """Probabilities of the rows that were just learned, from the scores before each of them."""
-        return state.probabilities_of_their_time(scores, y, joined)
+        return state.probabilities_of_their_time(scores, y, n_seen)
 
     def learn_one(self, x: Any, y: Any = None) -> Self:
         """Learn one example, 1-d; return self."""
@@ -243,23 +380,26 @@ class OnlineComposite(OnlineLearner):
             state = self._fitted()
             scores, deviations = self._known(state, X)
             answers = state.answers(scores)
-        return (answers, state.numbers(deviations) if state.labels is None else deviations[:, 0]) if return_std else answers
+        if not return_std:
+            return answers
+        return answers, state.numbers(deviations) if state.labels is None else deviations[:, 0]
 
     def predict_one(self, x: Any) -> Any:
         """Prediction for one example, 1-d."""
         with self._turn.shared:
             state = self._state
             row = None if state is None else self._numbers_of_one(state, x)
-            if row is not None and state.joined():
+            if row is not None and state.n_classes_seen():
                 return state.answer_of_one(state.composition.scores_one(row))
         return plain(self.predict([x])[0])
 
     @only_if(_is_regression, " Classes have predict_proba.")
     def predict_interval(self, X: Examples, coverage: float = 0.9) -> Array:
-        """Intervals for the targets of the rows of X: array (2, n), lower and upper ends; (2, n, n_targets) for several targets.
+        """Intervals for the targets of the rows of X: array (2, n), lower and upper ends; (2, n, n_targets) for several
+        targets.
 
-        Half their width is the deviation that is expected of y, times the factor that would have covered the last 500 examples
-        as often as `coverage` says, and that follows where their errors grow or shrink.
+        Half their width is the deviation that is expected of y, times the factor that would have covered the last 500
+        examples as often as `coverage` says, and that follows where their errors grow or shrink.
 
         Parameters
         ----------
@@ -267,7 +407,7 @@ class OnlineComposite(OnlineLearner):
         coverage : float
             The part of targets that shall lie inside, in (0, 1).
         """
-        coverage = checked_coverage(coverage)
+        coverage = validate_coverage(coverage)
         with self._turn.shared:
             state = self._fitted()
             scores, deviations = self._known(state, X)
@@ -275,7 +415,7 @@ class OnlineComposite(OnlineLearner):
             return np.stack([state.answers(end) for end in self._ends(state, scores, half)])
 
     def _ends(self, state, scores, half, trace=None):
-        """Ends of intervals so far to each side; of the rows that were just learned by what was traced before each of them."""
+        """Ends of intervals so far to each side; for rows just learned, by what was traced before each of them."""
         return scores - half, scores + half
 
     def _known(self, state, X):
@@ -287,7 +427,7 @@ class OnlineComposite(OnlineLearner):
     def _known_rows(self, state, rows):
         """The same of rows as members take them."""
         scores, deviations = state.composition.scores(rows)
-        missing = state.joined() - scores.shape[1] if state.labels is not None else 0
+        missing = state.n_classes_seen() - scores.shape[1] if state.labels is not None else 0
         return np.pad(scores, ((0, 0), (0, missing)), constant_values=-1.0), deviations
 
     def _scores(self, state, X):
@@ -314,7 +454,7 @@ class OnlineComposite(OnlineLearner):
 
     @learned
     def weights_(self, state: Any) -> Any:
-        """How much each member counts, {name: weight}; for several targets {name: weights}. Of numbers they sum to 1."""
+        """The weight of each member, {name: weight}; for several targets {name: weights}. Of numbers they sum to 1."""
         weights = state.composition.combiner.weights()
         weights = weights[0] if len(weights) == 1 else weights.T
         return {member.name: plain(weight) for member, weight in zip(state.composition.members, weights, strict=True)}
@@ -323,8 +463,8 @@ class OnlineComposite(OnlineLearner):
         """Does not exist: there are several functions."""
         raise AttributeError(f"{type(self).__name__} is made of several functions, and has no such attribute.")
 
-    support_vectors_ = dual_coef_ = intercept_ = coef_ = norm_ = step_ = kernel_ = knots_ = regularization_ = learned(_not_of_one)
-    margin_ = width_ = budget_ = learned(_not_of_one)
+    support_vectors_ = dual_coef_ = intercept_ = coef_ = norm_ = step_ = kernel_ = knots_ = learned(_not_of_one)
+    regularization_ = margin_ = width_ = budget_ = learned(_not_of_one)
 
     def _check(self):
         """Assert what must always hold."""
@@ -348,12 +488,14 @@ class OnlineComposite(OnlineLearner):
 
     def _restored(self, learned):
         """The state that `CompositeState.to_dict` described; ValueError if its parts do not fit each other."""
-        plan, n_features, targets = self._plan_class.restored(learned["plan"]), learned["n_features"], learned["targets"]
+        plan = self._plan_class.restored(learned["plan"])
+        n_features, targets = learned["n_features"], learned["targets"]
         for count, least in ((n_features, plan.least_features), (targets, 1)):
             if type(count) is not int or not least <= count < 2**31:
-                raise ValueError("the numbers of features and targets make no sense")
+                raise ValueError("the number of features or targets is not an integer in its range")
         task = plan.loss.task
-        if task == "binary" or (learned["labels"] is None) != (task != "multiclass") or targets > 1 and task != "regression":
+        has_labels = learned["labels"] is not None
+        if task == "binary" or has_labels != (task == "multiclass") or targets > 1 and task != "regression":
             raise ValueError("the labels do not fit the loss")
         labels = None if learned["labels"] is None else ManyLabels.restore(learned["labels"])
         known = grown(learned["learned"])

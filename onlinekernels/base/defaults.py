@@ -13,15 +13,18 @@ from onlinekernels.kernels import Constant, Gaussian, Linear, Normalized, Sum
 from onlinekernels.steps import Fixed, InverseSqrt
 from onlinekernels.base.validation import as_csr
 
-__all__ = ["Data", "budget", "gaussian", "kernel", "normalized", "offset", "process", "regularization", "resized", "step", "unit", "width"]
+__all__ = [
+    "Data", "budget", "gaussian", "kernel", "normalized", "offset", "process", "regularization", "resized", "step",
+    "unit", "width",
+]
 
 AUTO = "auto"  # a budget that is chosen by the call
 WIDTHS = {"binary": 0.3, "multiclass": 0.3, "regression": 0.5, "novelty": 1.0}  # of scaled features, per sqrt(d)
 MOST = 100  # rows whose distances are looked at
 
 Data = namedtuple("Data", "n_features rows sparse unit", defaults=(None, False, 1.0))
-Data.__doc__ = """What defaults follow: the number of features, that of rows in `fit` (None on a stream), whether they are
-sparse, and the size of features, 1 behind a scaler; see `unit`."""
+Data.__doc__ = """What defaults follow: the number of features, that of rows in `fit` (None on a stream), whether they
+are sparse, and the size of features, 1 behind a scaler; see `unit`."""
 
 
 def gaussian(loss, data):
@@ -35,13 +38,13 @@ def gaussian(loss, data):
 
 
 def kernel(loss, data):
-    """Rows of many zeros have thousands of features, which a linear function tells apart; what is ordinary it does not know."""
+    """Rows of many zeros have thousands of features, which a linear function tells apart; but not what is novel."""
     return Linear() if data.sparse and loss.task != "novelty" else gaussian(loss, data)
 
 
 def process(loss, data):
-    """The prior of a posterior. Numbers have a level, which a Gaussian alone would have to learn at every place anew; +1 and -1
-    of classes have none to learn, and -1 for all is a good guess far from all rows."""
+    """The prior of a posterior. Numbers have a level, which a Gaussian alone would have to learn at every place anew;
+    +1 and -1 of classes have none to learn, and -1 for all is a good guess far from all rows."""
     return gaussian(loss, data) + Constant(1.0) if loss.task == "regression" else gaussian(loss, data)
 
 
@@ -106,7 +109,7 @@ def unit(rows):
     return 2.0 ** min(max(round(size), -300), 300)
 
 
-# ---- What may also follow the kernel in force ----
+# ---- What may also follow the current kernel ----
 
 
 def offset(loss, data, kernel):
@@ -133,4 +136,6 @@ def step(loss, data, kernel):
 
 def budget(kind):
     """A chooser for budgets of one kind: 512 terms, and 4096 where all data is there at once; none for weights."""
-    return lambda loss, data, kernel: Unlimited() if kernel.linear_scale() is not None else kind(512 if data.rows is None else 4096)
+    return lambda loss, data, kernel: (
+        Unlimited() if kernel.linear_scale() is not None else kind(512 if data.rows is None else 4096)
+    )

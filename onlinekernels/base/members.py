@@ -1,7 +1,8 @@
 """Members of ensembles: a user's model says what backend to build, and shows it again.
 
-Inside of an ensemble there are backends of the core only; see `onlinekernels._core.ensemble`. Labels are codes 0, 1, 2, ...
-there, and each member numbers them as they appear to it.
+Inside of an ensemble there are backends of the core only; see `onlinekernels._core.ensemble`. Labels are codes 0, 1, 2,
+... there, and each member numbers them as they appear to it. Models that have learned already become members as copies
+(`Prefit`), which know labels by their codes.
 """
 import copy
 
@@ -10,16 +11,17 @@ import numpy as np
 from onlinekernels._core.ensemble import Member, WarmUp
 from onlinekernels._core.points import Rows
 from onlinekernels.base import defaults
-from onlinekernels.base.beginning import Beginning
+from onlinekernels.base.state import WarmUpRows, State
 from onlinekernels.base.labelsets import BinaryLabels, ManyLabels
-from onlinekernels.base.state import State
+from onlinekernels.base.labelvalues import distinct_labels, label_key, shown_list
 
-__all__ = ["built", "fitted_member", "fresh", "member_state", "shown", "task_of"]
+__all__ = ["built", "fitted_member", "fresh", "member_state", "shown", "task_of", "Prefit"]
 
 
 def task_of(model):
     """"classes", "numbers" or "novelty"."""
-    return {"binary": "classes", "multiclass": "classes", "regression": "numbers"}.get(model._current_loss().task, "novelty")
+    task = model._current_loss().task
+    return {"binary": "classes", "multiclass": "classes", "regression": "numbers"}.get(task, "novelty")
 
 
 def fresh(model):
@@ -37,7 +39,7 @@ def scale_of(loss):
 
 
 def built(models, transforms, X, targets, learned=None):
-    """Members for {name: (model, name of a transform or None)}, that begin with rows like X or go on from what was learned."""
+    """Members for {name: (model, name of a transform or None)}: new ones for rows like X, or from what was learned."""
     members = []
     if learned is not None and set(learned["members"]) != set(models):
         raise ValueError("the members are not those of the parameters")
@@ -64,17 +66,19 @@ def new_member(name, model, X, targets, transform=None):
 def _first_state(model, X, targets):
     """The `State` of a model before its first row; changes nothing in the model."""
     if model.class_weight is not None or model.labels is not None:
-        raise ValueError(f"members know labels by their codes: {type(model).__name__} must have no class_weight and no labels of its "
-                         "own. Give class_weight to the ensemble.")
+        raise ValueError(
+            f"members know labels by their codes: {type(model).__name__} must have no class_weight and no labels of "
+            "its own. Give class_weight to the ensemble."
+        )
     two = [0, 1] if model._current_loss().task == "binary" else None  # a loss of two classes must know both
     plan = model._first_plan(two, two)
     follows = plan.follows_distances
     sparse = isinstance(X, Rows)
-    plan = plan.settled(defaults.Data(None if plan.takes_objects else X.shape[1], None, sparse))
+    plan = plan.resolved(defaults.Data(None if plan.takes_objects else X.shape[1], None, sparse))
     labels = {"binary": BinaryLabels(np.arange(2)), "multiclass": ManyLabels([], False)}.get(plan.loss.task)
     state = State.first(plan, X, labels, max(1, targets))
     if follows and defaults.width(plan.kernel) is not None:
-        state.beginning = Beginning()
+        state.beginning = WarmUpRows()
     return state
 
 
@@ -123,7 +127,11 @@ def restored_member(name, model, state, transform=None):
         raise ValueError("it does not say how many rows a member has learned")
     if not (disabled is None or isinstance(disabled, str)):
         raise ValueError("it does not say why a member is disabled")
-    if not isinstance(codes, list) or len(set(codes)) != len(codes) or not all(type(code) is int and 0 <= code < 2**31 for code in codes):
+    if (
+        not isinstance(codes, list)
+        or len(set(codes)) != len(codes)
+        or not all(type(code) is int and 0 <= code < 2**31 for code in codes)
+    ):
         raise ValueError("the labels of a member are no codes")
     if model is None:
         raise ValueError("there is no model to show a member")
@@ -140,3 +148,111 @@ def restored_member(name, model, state, transform=None):
         raise ValueError("a member has not learned the rows that it has seen")
     member.go_on_from(t, codes)
     return member
+
+
+class Prefit:
+    """Copies of fitted models, and what they agree on; ValueError if they do not.
+
+    Parameters
+    ----------
+    models : dict of str to OnlineLearner
+        Of one task.
+    frozen : bool
+        Whether they will learn no more.
+
+    Attributes
+    ----------
+    models : dict of str to OnlineLearner
+        They know codes 0, 1, 2, ... instead of labels, and columns without names.
+    labels : ManyLabels or None
+        Labels by their codes, shown in sorted order. Others may join unless no member takes more.
+    n_features, targets : int
+    feature_names : list of str or None
+    """
+
+    def __init__(self, models, frozen):
+        for name, model in models.items():
+            check(name, model, frozen)
+        self.models = {name: copy.deepcopy(model) for name, model in models.items()}
+        states = {name: model._state for name, model in self.models.items()}
+        self.n_features = agreed(states, "number of features", lambda state: state.n_features)
+        self.targets = agreed(states, "number of targets", lambda state: state.targets)
+        named = {name: model for name, model in models.items() if hasattr(model, "feature_names_in_")}
+        names = {name: model.feature_names_in_.tolist() for name, model in named.items()}
+        self.feature_names = agreed(names, "feature names", lambda found: found) if names else None
+        label_sets = {name: state.labels for name, state in states.items() if state.labels is not None}
+        self.labels = self._common_labels(label_sets)
+        for model, state in zip(self.models.values(), states.values(), strict=True):
+            if state.stale:  # a parameter was set since: it counts, or is refused now
+                state = model.__dict__["_state"] = state.refreshed(model)
+            state.feature_names = model.__dict__["_encoder"] = None
+            if self.labels is not None:
+                state.take_labels(self._as_codes(state.labels))
+
+    @staticmethod
+    def _common_labels(sets):
+        """The labels that all have together; those that take no others must have them all."""
+        if not sets:
+            return None
+        of_two = [one for one in sets.values() if isinstance(one, BinaryLabels)]
+        of_two.sort(key=lambda one: one.negative_is_open)
+        first = of_two[0].order if of_two else []  # -1 and +1 are the codes 0 and 1
+        others = [label for one in sets.values() if one not in of_two for label in one.order]
+        order = list(distinct_labels(others, first).values())
+        for name, one in sets.items():
+            if is_closed(one) and one.agreeing_with(order) is None:
+                raise ValueError(
+                    f"Members must have the same labels. {name!r} has {shown_list(one.order)} and takes no others; "
+                    f"others have {shown_list(order)}. Name all of them in classes= when members begin."
+                )
+        return ManyLabels(order, all(map(is_closed, sets.values()))).in_sorted_order()
+
+    def _as_codes(self, labels):
+        if isinstance(labels, BinaryLabels):
+            return BinaryLabels(np.arange(2))
+        codes = {label_key(label): code for code, label in enumerate(self.labels.order)}
+        return ManyLabels([codes[label_key(label)] for label in labels.order], labels.fixed, labels.class_order)
+
+
+def is_closed(labels):
+    """Whether no other label can join."""
+    return isinstance(labels, BinaryLabels) or labels.fixed
+
+
+def check(name, model, frozen):
+    """Refuse a model that cannot be a member as it is."""
+    state = model._state
+    if state is None:
+        raise ValueError(f"Members must have learned already, and {name!r} has not: {model!r}.")
+    if model._encoder is not None and not passes_numbers(model._encoder):
+        raise ValueError(
+            f"The member {name!r} has categories of its own (encode=). Encode the data before, by one encoder for all."
+        )
+    if state.n_features is None or state.sparse:
+        raise ValueError(
+            f"Members take rows of numbers, and {name!r} has learned "
+            f"{'objects' if state.n_features is None else 'sparse rows'}."
+        )
+    if model.labels is not None:
+        raise ValueError(
+            f"The member {name!r} has labels={model.labels!r}, and an ensemble's members know labels by their codes."
+        )
+    if model.class_weight is not None and not frozen:
+        raise ValueError(
+            f"The member {name!r} has class_weight={model.class_weight!r}, and an ensemble's members know labels by "
+            "their codes. Set it to None and give it to the ensemble, or freeze the members."
+        )
+
+
+def passes_numbers(encoder):
+    """Whether it has met numbers only, which it leaves as they are."""
+    return set(encoder.kinds_.values()) == {"number"} and encoder.n_features_in_ == encoder.n_features_out_
+
+
+def agreed(states, what, value):
+    """What all have in common, from {name of a member: anything}; ValueError if they have not."""
+    (first, mine), *others = ((name, value(state)) for name, state in states.items())
+    for name, other in others:
+        if other != mine:
+            raise ValueError(f"Members must have the same {what}. {first!r} has {mine!r}, {name!r} has {other!r}.")
+    return mine

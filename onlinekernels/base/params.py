@@ -93,18 +93,18 @@ class Parameterized:
         inner = {name: own[name] if name in own else getattr(self, name) for name in nested}
         for name, values in nested.items():
             if not hasattr(inner[name], "set_params"):
-                noun = self._noun(name, inner[name])
-                if noun is None:
+                component = self._component(name, inner[name])
+                if component is None:
                     raise ValueError(
-                        f"The {name!r} parameter of {type(self).__name__} is {inner[name]!r}, which has no parameters of "
-                        f"its own to set. Give an object for {name!r} first."
+                        f"The {name!r} parameter of {type(self).__name__} is {inner[name]!r}, which has no parameters "
+                        f"of its own to set. Give an object for {name!r} first."
                     )
-                own[name] = inner[name] = noun
+                own[name] = inner[name] = component
             if isinstance(inner[name], Parameterized):
                 inner[name]._sorted_out(values)
         return own, [(inner[name], values) for name, values in nested.items()]
 
-    def _noun(self, name, value):
+    def _component(self, name, value):
         """The object that a value of a parameter stands for, if it is none itself; None if there is no such object."""
         return None
 

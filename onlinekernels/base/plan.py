@@ -1,56 +1,198 @@
-"""The plan: validated parameters in force, ready for an engine."""
+"""The plan: validated parameters, and the rule that they choose, ready for an engine."""
 import copy
 
 import numpy as np
 
-from onlinekernels.base import validation
 from onlinekernels._core.functions import Outputs
+from onlinekernels._core.rules import AllLabels, LabelPair, OneOutput, Targets
 from onlinekernels._core.run.engine import Engine
 from onlinekernels._core.run.hypothesis import Hypothesis
 from onlinekernels._core.targets import TargetScaler
 from onlinekernels._core.transforms import Scaler
-from onlinekernels.base import defaults
+from onlinekernels.base import defaults, validation
 from onlinekernels.base.labelsets import BinaryLabels, ManyLabels
+from onlinekernels.base.params import Parameterized, same_parameters
 from onlinekernels.base.representations import representation_of
-from onlinekernels.base.rules import Rule
-from onlinekernels.budgets import Budget, as_budget
-from onlinekernels.kernels import Gaussian, Kernel, as_kernel
-from onlinekernels.losses import Hinge, Loss, Novelty, as_loss
-from onlinekernels.base.params import same_parameters
-from onlinekernels.preprocessing.scaling import as_memory, as_target_scaling, in_words
+from onlinekernels.budgets import as_budget, Budget
+from onlinekernels.kernels import as_kernel, Gaussian, Kernel
 from onlinekernels.labels import LabelStructure, Taxonomy
+from onlinekernels.losses import as_loss, Hinge, Loss, Novelty
+from onlinekernels.preprocessing.scaling import as_memory, as_target_scaling, in_words
+from onlinekernels.steps import Fixed, MetaDescent, Step
 
-__all__ = ["Plan"]
+__all__ = ["Rule", "check_step", "Plan"]
+
+
+class Rule(Parameterized):
+    """What an example does to f. Each family of `onlinekernels.algorithms` has one, which its learners fill in.
+
+    A subclass has parameters, stored by its ``__init__`` and checked by `_values`, and
+
+    `core_class`
+        the rule of the core, made from `settings`;
+    `settings`
+        its parameters, as that takes them;
+    `check`
+        what it cannot do, a sentence each.
+
+    The other attributes say what is different about it.
+    """
+
+    core_class = None
+    forms = frozenset({"one"})  # of coefficients: "one" output, a "pair" of labels, "dense" over all, "targets"
+    losses: tuple[type, ...] | None = None  # classes of losses that it is for; None for all that are compiled
+    solves_losses = False  # whether it finds the steps of a loss of one's own
+    step_name: str | None = None  # what its steps are called
+    may_change: frozenset[str] = frozenset()  # parameters that may change between calls
+
+    step = Fixed(1.0)  # of rules that have none to choose
+    regularization = 0.0
+    norm_bound = 0.0  # |f| stays within it; 0 for no bound
+    exact_norms = False  # whether |f|^2, and <f, v>, are corrected whenever a term is dropped
+    over_all_labels = False  # whether hinges of many classes move them all, not the runner-up alone
+    knows_weights = True  # otherwise an example of weight 0 is left out altogether
+    keeps_examples = False  # whether f must be terms, even where weights or trees would do
+    is_posterior = False  # whether it needs to know how sure f is; it then has a budget of its own
+    moves_terms = False  # whether it moves the coefficients of other terms than the new one
+    takes_gradient_steps = False  # whether the new term is all that it adds, down the gradient of the loss
+    takes_outliers = False  # whether targets far from all others may reach it as they are
+    has_own_offset = False  # whether it finds an offset by itself
+    votes = False  # whether all hypotheses since the first predict
+    refuses_start: str | None = None  # why f cannot start from another model's
+    advice: str | None = None  # what may help if learning diverges
+
+    @property
+    def adapts_step(self):
+        """Whether the step follows the gradients."""
+        return isinstance(self.step, MetaDescent)
+
+    @property
+    def per_feature(self):
+        """Whether each weight has a step of its own."""
+        return self.adapts_step and bool(self.step.per_feature)
+
+    @property
+    def evaluates_slots(self):
+        """Whether it wants scores of terms."""
+        return self.exact_norms
+
+    @property
+    def is_open(self):
+        """Whether some parameters are left to the call; see `resolved`."""
+        return False
+
+    def resolved(self, loss, data, kernel):
+        """The rule with all parameters chosen, for a `defaults.Data`."""
+        return self
+
+    # ---- Checks ----
+
+    def validate(self):
+        """Raise ValueError for a parameter out of range: it may come from a file."""
+        self._check_values()
+
+    def check(self, plan):
+        """Raise ValueError for what cannot be combined with the other parts of a plan."""
+        self.check_loss(plan.loss)
+        if plan.form not in self.forms:
+            raise ValueError(f"{plan.loss!r} moves all labels at once, and {type(self).__name__} steps do not.")
+        if not self.adapts_step:
+            return
+        if self.step.offset_step is not None and plan.offset is False:  # None is not yet decided
+            raise ValueError("offset_step of MetaDescent is for a model with offset=True, and this one has no offset.")
+        if self.step.margin_step is not None and not (plan.loss.adapts and plan.loss.margin_step is None):
+            has = f"margin_step={plan.loss.margin_step!r} of its own" if plan.loss.adapts else "nothing that adapts"
+            raise ValueError(
+                f"margin_step of MetaDescent is for a nu-loss with margin_step=None. Got {plan.loss!r}, which has "
+                f"{has}."
+            )
+        if plan.loss.adapts and plan.loss.core()[1] <= 0:
+            raise ValueError(
+                f"MetaDescent adapts the logarithm of the {plan.loss.scalar_name}, which must start above 0. "
+                f"Got {plan.loss.core()[1]:g} instead."
+            )
+
+    def check_loss(self, loss):
+        """Raise ValueError for a loss that it has no step for."""
+        if not loss.is_compiled():
+            if not self.solves_losses:
+                raise ValueError(
+                    f"{type(loss).__name__} has no {self.step_name or 'such'} step: a loss of your own works with "
+                    "NORMA, SVMD, ILK, "
+                    "SILK, and PassiveAggressive's PA-I and PA-II."
+                )
+            if loss.task == "multiclass":
+                raise ValueError(
+                    f"{type(loss).__name__} has no {self.step_name} step over all labels; it works with NORMA."
+                )
+        elif self.losses is not None and type(loss) not in self.losses:
+            names = ", ".join(sorted(kind.__name__ for kind in self.losses))
+            raise ValueError(f"{loss!r} has no {self.step_name} step. Use one of {names}.")
+
+    def differences(self, other):
+        """(parameter, value here, value there) of what may not change between calls, and does."""
+        mine, others = self.get_params(deep=False), other.get_params(deep=False)
+        for name in mine:
+            if name not in self.may_change and not same_parameters(mine[name], others[name]):
+                yield name, mine[name], others[name]
+
+    # ---- For the core ----
+
+    def settings(self):
+        """What may change between calls, and what else the rule of the core takes."""
+        return {"step": self.step.core()}
+
+    def core(self, function):
+        """The rule of the core, for a function that it will move."""
+        return self.core_class(**self.settings())
+
+    def form(self, kind, function, loss, targets):
+        """What the rule looks at: a form of the core, which has the rule."""
+        rule, outputs, custom_loss = self.core(function), function.outputs, None if loss.is_compiled() else loss
+        if targets > 1:
+            return Targets(rule, outputs, custom_loss, targets)
+        if kind == "one":
+            return OneOutput(rule, outputs, custom_loss)
+        return (LabelPair if kind == "pair" else AllLabels)(rule, outputs, custom_loss, loss.structured)
+
+
+def check_step(rule, name):
+    """A step that a rule takes, with parameters in range."""
+    step = getattr(rule, name)
+    if not isinstance(step, Step):
+        raise ValueError(f"{name} is not a step")
+    step.validate()
 
 
 class Plan:
-    """Validated parameters in force, ready for an engine: copies, so that later changes do not reach them.
+    """Validated current parameters, ready for an engine: copies, so that later changes do not reach them.
 
     Parameters
     ----------
     loss, kernel, budget, labels
-        The nouns.
+        The components.
     rule : Rule
         What an example does to f, with parameters of its own.
     offset, average : bool
     scale, scale_target : float
         Memory of the running scalers of features and of targets; 0 for none.
     pending : {part: how to choose it}
-        For the parts that the user left to the call; see `settled`.
+        For the parts that the user left to the call; see `resolved`.
     """
 
     PARTS = ("loss", "kernel", "budget", "labels", "rule", "offset", "average", "scale", "scale_target")
     unit = 1.0  # the size of features that a chosen width is for
 
     def __init__(self, *, loss, kernel, budget, labels, rule, offset, average, scale, scale_target, pending=()):
-        self.loss, self.kernel, self.budget, self.labels, self.rule = copy.deepcopy((loss, kernel, budget, labels, rule))
+        copies = copy.deepcopy((loss, kernel, budget, labels, rule))
+        self.loss, self.kernel, self.budget, self.labels, self.rule = copies
         self.offset, self.average, self.scale, self.scale_target = offset, average, scale, scale_target
         self.pending = dict(pending)
         self._check_parts()
         self._fit_together()
 
     def _fit_together(self):
-        """What follows from the parts; if all of them are chosen, ValueError for what makes no sense."""
+        """What follows from the parts; if all of them are chosen, ValueError for parts that cannot be combined."""
         self.representation = representation_of(self)  # how f is kept
         self.takes_objects = self.representation.takes_objects
         self.restricts = self.kernel.restricts()
@@ -62,7 +204,7 @@ class Plan:
 
     @classmethod
     def of(cls, learner, rule, *, loss=None, kernel=None):
-        """The plan of a learner: its parameters, as users give them, and a rule; a loss or kernel that is not its own."""
+        """The plan of a learner: its parameters as given, and a rule; perhaps a loss or kernel that is not its own."""
         validation.check_integer(learner, "epochs", 1)
         labels = learner.labels
         if labels is not None and not isinstance(labels, LabelStructure):
@@ -72,7 +214,7 @@ class Plan:
         if kernel is None:
             pending["kernel"], kernel = learner._default_kernel, Gaussian()
         if rule.is_open:
-            pending["rule"] = rule.settled
+            pending["rule"] = rule.resolved
         if isinstance(budget, str) and budget == defaults.AUTO:
             pending["budget"], budget = defaults.budget(learner._budget_of_int), None
         if learner.offset is None:
@@ -81,7 +223,7 @@ class Plan:
             loss=as_loss(learner.loss if loss is None else loss, learner),
             kernel=as_kernel(kernel, learner),
             budget=as_budget(budget, learner, learner._budget_of_int),
-            labels=None if labels is None else labels.settled(),
+            labels=None if labels is None else labels.resolved(),
             rule=rule,
             offset=validation.check_flag(learner, "offset", or_none=True),
             average=validation.check_flag(learner, "average"),
@@ -95,13 +237,14 @@ class Plan:
         """Whether the width of the kernel is to be chosen by distances of rows; those behind a scaler are known."""
         return "kernel" in self.pending and not self.scale
 
-    def settled(self, data):
+    def resolved(self, data):
         """The plan with all parts chosen, for a `defaults.Data`."""
         if not self.pending:
             return self
         choosers = dict(self.pending)
         kernel = choosers.pop("kernel")(self.loss, data) if "kernel" in choosers else self.kernel
-        return self._with(data.unit, kernel=kernel, **{name: choose(self.loss, data, kernel) for name, choose in choosers.items()})
+        chosen = {name: choose(self.loss, data, kernel) for name, choose in choosers.items()}
+        return self._with(data.unit, kernel=kernel, **chosen)
 
     def in_unit(self, unit):
         """The plan with the chosen width for features of another size."""
@@ -119,10 +262,12 @@ class Plan:
         return {name: getattr(self, name) for name in self.PARTS}
 
     def check_change(self, after):
-        """Raise ValueError unless a model of this plan can go on with another one: some parameters of its rule may change."""
+        """Raise ValueError unless a model of this plan can go on with another: parameters of its rule may change."""
         for name, before, other in self._differences(after):
             before, other = (in_words(part) if name == "scale" else repr(part) for part in (before, other))
-            raise ValueError(f"The {name!r} parameter changed after fitting, from {before} to {other}; call fit to start anew.")
+            raise ValueError(
+                f"The {name!r} parameter changed after fitting, from {before} to {other}; call fit to start anew."
+            )
         for what, before, other in (("MetaDescent", self.rule.adapts_step, after.rule.adapts_step),
                                     ("per_feature=True", self.rule.per_feature, after.rule.per_feature)):
             if before != other:
@@ -154,13 +299,13 @@ class Plan:
         for name in ("offset", "average"):
             validation.check_flag(self, name)
 
-    # ---- Combinations that make no sense are refused here, each in one sentence ----
+    # ---- Combinations that do not work are refused here, each in one sentence ----
 
     def _check(self):
         self.rule.check(self)
         self.representation.check(self)
         if self.offset and self.loss.task == "novelty":
-            raise ValueError("offset=True makes no sense with a novelty loss: the offset alone would fit everything.")
+            raise ValueError("offset=True cannot be used with a novelty loss: the offset alone would fit everything.")
         self.budget.check_use(self)
         if self.scale and (self.takes_objects or self.takes_indices):
             raise ValueError(f"scale={in_words(self.scale)} needs a kernel on rows of numbers. Got {self.kernel!r}.")
@@ -176,10 +321,13 @@ class Plan:
         if self.loss.task != start.loss.task:
             raise ValueError(f"initial is for {start.loss.task}, and this model for {self.loss.task}.")
         if not same_parameters(self.kernel, start.kernel):
-            raise ValueError(f"initial must have the kernel of this model, {self.kernel!r}. Got {start.kernel!r} instead.")
+            raise ValueError(
+                f"initial must have the kernel of this model, {self.kernel!r}. Got {start.kernel!r} instead."
+            )
         if not same_parameters(self.label_kernel, start.plan.label_kernel):
             raise ValueError(
-                "initial must have the label kernel of this model: the same Taxonomy or the same kernel of Labels, or none in both."
+                "initial must have the label kernel of this model: the same Taxonomy or the same kernel of Labels, "
+                "or none in both."
             )
         if start.hypothesis.intercept().any() and not self.offset:
             raise ValueError("initial has an offset; this model needs offset=True to start from it.")
@@ -219,7 +367,7 @@ class Plan:
             return False
         return self.loss.task != "regression" or self.loss.is_compiled()
 
-    def checked_points(self, X, n_features=None, dtype=None, finite=True, owner="model", sparse=None):
+    def validate_points(self, X, n_features=None, dtype=None, finite=True, owner="model", sparse=None):
         """X as the engine takes it: an array of finite numbers, sparse rows, or a list of objects.
 
         `sparse` says which kind of rows a model has learned; None before the first.
@@ -228,7 +376,9 @@ class Plan:
             return validation.check_objects(X)
         if sparse or sparse is None and validation.is_sparse(X):
             if self.budget.moves_points:
-                raise TypeError(f"X is sparse, and budget={self.budget!r} needs dense rows. Convert it with X.toarray().")
+                raise TypeError(
+                    f"X is sparse, and budget={self.budget!r} needs dense rows. Convert it with X.toarray()."
+                )
             if not self.kernel.on_inner_products():
                 raise TypeError(
                     f"X is sparse, and {self.kernel!r} needs dense rows: it is not a function of inner products. "
@@ -297,4 +447,3 @@ class Plan:
             scaler=Scaler(n_features, self.scale, sparse, hypothesis.function.dtype) if self.scale else None,
             target_scaler=self.new_target_scaler(targets) if self.scale_target else None,
         )
-

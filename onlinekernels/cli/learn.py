@@ -30,7 +30,7 @@ from onlinekernels.cli.options import (
 )
 from onlinekernels.cli.tables import ChangedFile, Refused, as_number, labels_of
 from onlinekernels.evaluate.running import progress_bar
-from onlinekernels.base.files import modelfile
+from onlinekernels.base import files
 
 __all__ = ["add_learn", "stream_of"]
 
@@ -455,7 +455,7 @@ class _Run:
     def _save(self):
         """Write the model and its place in the stream; a kill at any moment leaves the old file or the new one."""
         stream = {"options": self.options, "figures": self.figures.to_dict(), "files": self.files}
-        modelfile.save(self.model, self.arguments.save, notes={"format": FORMAT, "version": VERSION, **stream})
+        files.save(self.model, self.arguments.save, notes={"format": FORMAT, "version": VERSION, **stream})
         self.saved = self.figures.rows
 
     def rescue(self, who=None):
@@ -486,7 +486,7 @@ VERSION = 5
 
 def stream_of(model):
     """The options, figures and files that a loaded model's file remembers, or None."""
-    stream = modelfile.notes_of(model)
+    stream = files.notes_of(model)
     if not isinstance(stream, dict) or (stream.get("format"), stream.get("version")) != (FORMAT, VERSION):
         return None
     return stream if {"options", "figures", "files"} <= set(stream) else None

@@ -28,16 +28,15 @@ from onlinekernels.ensemble.stacking import (
     number_settings,
 )
 from onlinekernels.ensemble.members import EFFORTS, class_members, number_members, sparse_members
-from onlinekernels.base.composite import LARGEST
-from onlinekernels.base.compositestate import CompositePlan
-from onlinekernels.base.fitted import only_if
+from onlinekernels.base.composite import CompositePlan, LARGEST
+from onlinekernels.base.estimator import only_if
 from onlinekernels.base.members import built, task_of
 from onlinekernels.base.labelvalues import plain
 from onlinekernels.losses import MulticlassSquared, Squared
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, ClassWeight, Examples, Members, Path, RunningEncoder, Self
-    from onlinekernels.base.learner import OnlineLearner
+    from onlinekernels.base.estimator import OnlineLearner
 
 __all__ = ["OnlineKernelClassifier", "OnlineKernelRegressor"]
 
@@ -119,14 +118,14 @@ class FrontDoor(EnsembleLearner):
         str
         """
         with self._turn:
-            state = self._attribute()
+            state = self._fitted()
             composition = state.composition
             weights, errors = composition.combiner.weights().mean(axis=0), self._errors(state)
             word = "mistakes" if composition.task == "classes" else "mean squared error"
             lines = [f"{type(self).__name__}, effort {self.effort!r}: {composition.t} examples, {state.n_features} features, "
                      f"{word} {errors[1]:.4g}"]
             if composition.task == "classes":
-                lines.append(f"classes: {', '.join(map(str, state.labels.classes[: state.joined()][:12]))}")
+                lines.append(f"classes: {', '.join(map(str, state.labels.classes[: state.n_classes_seen()][:12]))}")
             if state.plan.sparse:
                 lines.append("rows are sparse: lines alone")
             lines.append(f"{'member':<22}{'weight':>9}{'error':>11}")
@@ -179,7 +178,7 @@ class FrontDoor(EnsembleLearner):
 
 @dataclass(frozen=True, eq=False)
 class ClassifierPlan(FrontDoorPlan):
-    """Parameters of an `OnlineKernelClassifier` that are in force."""
+    """Current parameters of `OnlineKernelClassifier`."""
 
     threshold: str | None
 
@@ -249,10 +248,10 @@ class OnlineKernelClassifier(FrontDoor):
         return Ensemble(members, class_stack(len(members), SHORT), "classes", 0, 0 if plan.sparse else X.shape[1], transforms=transforms,
                         calibration=Calibration(), correction=correction, relevance=relevance)
 
-    def _likely_then(self, state, scores, y, joined, trace):
+    def _likely_then(self, state, scores, y, n_seen, trace):
         if state.plan.threshold is not None:  # scores as they are without one
             scores = 2.0 * _corrected(0.5 * (1.0 + scores), 1.0 / trace["factors"]) - 1.0
-        return super()._likely_then(state, scores, y, joined, trace)
+        return super()._likely_then(state, scores, y, n_seen, trace)
 
     def predict_proba(self, X: Examples) -> Array:
         """Probabilities of the classes, shape (n, n_classes), held to how often such ones were right on the stream."""
@@ -267,7 +266,7 @@ class OnlineKernelClassifier(FrontDoor):
 
 @dataclass(frozen=True, eq=False)
 class RegressorPlan(FrontDoorPlan):
-    """Parameters of an `OnlineKernelRegressor` that are in force."""
+    """Current parameters of `OnlineKernelRegressor`."""
 
     lags: int | None
 
@@ -364,7 +363,7 @@ class OnlineKernelRegressor(FrontDoor):
 
     # ---- Time series --------------------------------------------------------------------------
 
-    def _checked(self, state, X, y, *others, **keywords):
+    def _validate_examples(self, state, X, y, *others, **keywords):
         if self.lags is not None:
             if validation.is_sparse(X):
                 raise ValueError("X must be a dense array beside the lags of a series. Got a sparse matrix instead.")
@@ -373,7 +372,7 @@ class OnlineKernelRegressor(FrontDoor):
             if np.ndim(y) not in (1, 2):
                 raise ValueError(f"y must be a series of numbers, 1-d or with a column for each target. Got {y!r} instead.")
             X = _nothing(len(y)) if X is None else X
-        return super()._checked(state, X, y, *others, **keywords)
+        return super()._validate_examples(state, X, y, *others, **keywords)
 
     def _to_learn(self, state, X, *others, **keywords):
         if not self._stands_alone(X):

@@ -14,12 +14,12 @@ from onlinekernels._core.transforms import StandardScores
 from onlinekernels.ensemble.stacking import EnsembleLearner
 from onlinekernels.ensemble.members import EFFORTS
 from onlinekernels.algorithms.smoother import Smoother
-from onlinekernels.base.compositestate import CompositePlan
+from onlinekernels.base.composite import CompositePlan
 from onlinekernels.base.members import built
 from onlinekernels.budgets import Reservoir
 from onlinekernels.kernels import Gaussian, Laplacian
 from onlinekernels.losses import NuNovelty
-from onlinekernels.base.validation.parameters import check_fraction
+from onlinekernels.base.validation import check_fraction
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Path, RunningEncoder
@@ -31,7 +31,7 @@ ROWS = {"low": (200, 300), "medium": (500, 1000), "high": (1000, 3000)}  # that 
 
 @dataclass(frozen=True, eq=False)
 class DetectorPlan(CompositePlan):
-    """Parameters of an `OnlineKernelDetector` that are in force."""
+    """Current parameters of `OnlineKernelDetector`."""
 
     nu: float
     effort: str
@@ -171,7 +171,7 @@ class OnlineKernelDetector(EnsembleLearner):
             Where to write a picture of it; needs matplotlib.
         """
         with self._turn:
-            composition = self._attribute().composition
+            composition = self._fitted().composition
             lines = [f"{type(self).__name__}: {composition.t} examples, alerts below rank {composition.threshold():.3g}"]
             for member in composition.members:
                 kept = 0 if member.model is None else member.model.n_terms_
@@ -184,7 +184,7 @@ class OnlineKernelDetector(EnsembleLearner):
         """Samples of the members' past scores, and of the mean of their ranks."""
         from matplotlib import pyplot
 
-        composition = self._attribute().composition
+        composition = self._fitted().composition
         figure, axes = pyplot.subplots(1, len(composition.members) + 1, figsize=(12, 3), layout="constrained")
         ranks = composition.combiner
         columns = [*ranks.each.ordered[:, : ranks.each.n], ranks.mean.ordered[0, : ranks.mean.n]]

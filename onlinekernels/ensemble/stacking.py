@@ -9,14 +9,11 @@ import numpy as np
 from onlinekernels.base import validation
 from onlinekernels._core.combiners import AveragedRanks, ExponentialWeights, IntervalTracker, OnlineNewton, RecursiveLeastSquares
 from onlinekernels._core.ensemble import Ensemble
-from onlinekernels.base.composite import OnlineComposite
-from onlinekernels.base.compositestate import CompositePlan, CompositeState
-from onlinekernels.base.fitted import learned
-from onlinekernels.base.learner import OnlineLearner
-from onlinekernels.base.members import built, fitted_member, fresh, shown, task_of
-from onlinekernels.base.prefit import Prefit
+from onlinekernels.base.composite import CompositePlan, CompositeState, OnlineComposite
+from onlinekernels.base.estimator import learned, OnlineLearner
+from onlinekernels.base.members import built, fitted_member, fresh, Prefit, shown, task_of
 from onlinekernels.losses import MulticlassSquared, NuNovelty, Squared
-from onlinekernels.base.validation.parameters import check_fraction
+from onlinekernels.base.validation import check_fraction
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ClassWeight, Members, RunningEncoder, Self
@@ -66,7 +63,7 @@ class EnsembleLearner(OnlineComposite):
         return {name: model for name, model in found.items() if model is not None}
 
     @learned
-    def asleep_(self, state: Any) -> Any:
+    def disabled_(self, state: Any) -> Any:
         """Members that failed and take part no more, {name: why}."""
         return {member.name: member.status for member in state.composition.members if member.disabled}
 
@@ -307,7 +304,7 @@ class _OfMembers(EnsembleLearner):
 
 @dataclass(frozen=True, eq=False)
 class StackingPlan(_PlanOfMembers):
-    """Parameters of a `Stacking` that are in force."""
+    """Current parameters of `Stacking`."""
 
     memory: float
 
@@ -374,7 +371,7 @@ class Stacking(_OfMembers):
 
 @dataclass(frozen=True, eq=False)
 class HedgePlan(_PlanOfMembers):
-    """Parameters of a `Hedge` that are in force."""
+    """Current parameters of `Hedge`."""
 
     rate: float | None
     share: float
@@ -475,5 +472,5 @@ class Hedge(_OfMembers):
 
     @learned
     def rate_(self, state: Any) -> Any:
-        """The rate in force."""
+        """The current rate."""
         return state.composition.combiner.rate

@@ -14,7 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from onlinekernels.evaluate.measures import MEASURES, Judged, judge
-from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base.estimator import OnlineLearner
 from onlinekernels.base.labelvalues import as_list, column, distinct_labels, keys_of, label_array, sorted_indices
 from onlinekernels.base.validation import check_length, is_sparse, refuse_masked, to_csr
 

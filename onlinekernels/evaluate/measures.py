@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from onlinekernels.base.labelsets import among_joined, label_column
-from onlinekernels.base.learned import targets
+from onlinekernels.base.labelsets import among_seen, label_column
+from onlinekernels.base.state import targets
 from onlinekernels import losses
 from onlinekernels.base.labelvalues import as_list
 
@@ -52,7 +52,7 @@ def judge(model, X, y, classes=None, novel=None):
         return _judged_scores(state, scores, y, margins, novel)
     y, _ = targets(state.loss, state.labels, len(scores), y)
     scores = _in_order_of_joining(state.labels, scores)
-    return _judged_labels(state, scores, y, margins, state.labels.joined_before(y, known))
+    return _judged_labels(state, scores, y, margins, state.labels.n_seen_before(y, known))
 
 
 def _judged_scores(state, scores, y, margins, novel):
@@ -85,11 +85,11 @@ def _judged_labels(state, scores, y, margins, before):
     """`Judged` for scores of many labels, in the order of joining; `before` of them had joined at each example."""
     y, labels = y.astype(np.intp), state.labels
     out = np.full((len(scores), len(MEASURES)), np.nan)
-    guesses = np.where(before > 0, labels.chosen(among_joined(scores, before)), -1)
+    guesses = np.where(before > 0, labels.chosen(among_seen(scores, before)), -1)
     out[:, 0] = guesses != y
     difference = np.where(before > 1, scores[:, -1] - scores[:, 0], 0.0) if len(labels.order) <= 2 else None
     if not labels.fixed:  # an example brings its own label along
-        scores = among_joined(scores, np.maximum(before, y + 1))
+        scores = among_seen(scores, np.maximum(before, y + 1))
     _measure_loss(out, state, scores, y, margins)
     return Judged(out, y, guesses, difference)
 
@@ -108,10 +108,10 @@ def _over_targets(values):
 
 def _in_order_of_joining(labels, scores):
     """Scores with a column for each label in the order in which labels joined, as losses see them."""
-    if labels.display is None:
+    if labels.class_order is None:
         return scores
     columns = np.empty_like(scores)
-    columns[:, labels.display] = scores
+    columns[:, labels.class_order] = scores
     return columns
 
 

@@ -18,7 +18,7 @@ from onlinekernels.evaluate.display import rank
 from onlinekernels.evaluate.learners import check_model, kept, learner_for, n_rows, opened, pieces, steps_of
 from onlinekernels.evaluate.measures import MEASURES, LabelCounts, RunningAUC
 from onlinekernels.evaluate.reports import HISTORY, MOST_IS_BEST, Comparison, Confusion, Report, Trial, Tuning
-from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base.estimator import OnlineLearner
 from onlinekernels.base.docstrings import like
 from onlinekernels.base.validation import bad_parameter
 

@@ -160,7 +160,7 @@ def combined(plan, states, weights):
     if state.labels is not None and state.form != "one":
         state.make_ready()
         outputs = state.function.outputs
-        outputs.set_kept(max(other.joined() for other in states) + outputs.ahead)
+        outputs.set_kept(max(other.n_classes_seen() for other in states) + outputs.ahead)
     state.check_representation(first, "models", "the result")
     plan.representation.take_features(state, first)
     state.rows = first.rows

@@ -12,7 +12,7 @@ import numpy as np
 from onlinekernels.base import validation
 from onlinekernels.bank import Bank
 from onlinekernels.bank.rows import as_keys, targets
-from onlinekernels.base.files import atomic
+from onlinekernels.base.files import write_atomically
 from onlinekernels.base.labelsets import BinaryLabels
 from onlinekernels.parallel.places import part_of
 
@@ -194,7 +194,7 @@ class PartitionedBank:
                 "checkpoint; collect gives what there is."
             )
         manifest = {"format": FORMAT, "number": number, "parts": self.parts, "rows": self.n_rows_}
-        atomic.write(os.path.join(folder, MANIFEST), lambda file: file.write(json.dumps(manifest).encode()))
+        write_atomically(os.path.join(folder, MANIFEST), lambda file: file.write(json.dumps(manifest).encode()))
         if before is not None:
             shutil.rmtree(os.path.join(folder, f"{before['number']:06d}"), ignore_errors=True)
 

@@ -24,7 +24,7 @@ from onlinekernels.preprocessing.values import (
     slots_of,
     word_of,
 )
-from onlinekernels.base.validation.tables import Table
+from onlinekernels.base.validation import Table
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, Examples, Self, Sequence

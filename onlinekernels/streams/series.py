@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.base.validation.parameters import check_count
-from onlinekernels.base.validation.targets import as_array_once, check_targets
+from onlinekernels.base.validation import as_array_once, check_count, check_targets
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ArrayLike, Self

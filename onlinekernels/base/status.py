@@ -1,20 +1,22 @@
-"""What the engine notices when learning goes wrong, in words that say what to do."""
+"""The status of an engine whose learning goes wrong, and the warning that says what to do."""
 import sys
 import warnings
 
 from onlinekernels.base import defaults
 from onlinekernels.losses.base import LOG
 
-__all__ = ["DIVERGED", "LearningWarning", "level_outside", "shared_trouble", "warn_of_members", "warn_once"]
+__all__ = ["DIVERGED", "LearningWarning", "level_outside", "shared_status", "warn_of_members", "warn_once"]
 
-SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER, OUT_OF_REACH = 1, 2, 3, 4, 5, 6, 7  # as in _core/run/watch.pxd
+# As in _core/run/watch.pxd
+SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER, OUT_OF_REACH = 1, 2, 3, 4, 5, 6, 7
 
 DIVERGES = "Learning diverges: many predictions so far were more than ten times as large as any target."
 
 
 class LearningWarning(RuntimeWarning):
-    """Learning goes on, but has gone wrong: a margin that tells nothing apart any more, a loss that explodes, a step that has fallen to nothing,
-    a length that has no end, predictions that are no better than a constant, a margin that no f can have.
+    """Learning goes on, but has gone wrong: a margin that tells nothing apart any more, a loss that explodes, a step
+    that has fallen to nothing, a length that has no end, predictions that are no better than a constant, a margin that
+    no f can have.
 
     Each model warns once. The message says what to change. To have an error instead::
 
@@ -24,49 +26,51 @@ class LearningWarning(RuntimeWarning):
 
 def warn_once(state, model):
     """Warn of what the engine of a model's state has noticed, unless that was said before."""
-    trouble = state.hypothesis.trouble
-    if state.warned or trouble == RESTARTED and state.plan.rule.norm_bound:  # who has a ball knows
+    status = state.status
+    if state.warned or status == RESTARTED and state.plan.rule.norm_bound:  # who has a ball knows
         return
     state.warned = True
-    if trouble == RESTARTED:
+    if status == RESTARTED:
         message = (
-            "ROMMA has started anew: nothing separates the examples, and |w| |x| would have exceeded 1e5. What may help: "
-            "a cap; a narrower kernel, or kernel + Noise(0.1); PassiveAggressive, which tolerates errors."
+            "ROMMA has started anew: nothing separates the examples, and |w| |x| would have exceeded 1e5. What may "
+            "help: a cap; a narrower kernel, or kernel + Noise(0.1); PassiveAggressive, which tolerates errors."
         )
-    elif trouble == NO_BETTER:
+    elif status == NO_BETTER:
         message = _no_better(state, model.get_params(deep=False))
-    elif trouble == OUT_OF_REACH:
+    elif status == OUT_OF_REACH:
         message = _out_of_reach(state)
-    elif trouble in (DIVERGED, STALLED):
-        message = _exploded(state, trouble)
+    elif status in (DIVERGED, STALLED):
+        message = _exploded(state, status)
     else:
-        message = _ran_away(state.loss, state.hypothesis.scalar(latest=True), trouble)
+        message = _ran_away(state.loss, state.hypothesis.scalar(latest=True), status)
     warnings.warn(message, LearningWarning, stacklevel=level_outside())
 
 
-def shared_trouble(states):
-    """(trouble, verdict about the best) that all members of a composite have noticed; None if one has noticed nothing."""
-    troubles = {state.trouble for state in states}
-    if 0 in troubles:
+def shared_status(states):
+    """(status, verdict about the best) of all members of a composite; None if one has noticed nothing."""
+    found = {state.status for state in states}
+    if 0 in found:
         return None
-    if troubles != {NO_BETTER}:
+    if found != {NO_BETTER}:
         return DIVERGED, None
-    return NO_BETTER, min((state.hypothesis.trial.verdict() for state in states), key=lambda verdict: verdict[1] / max(verdict[2], 1e-300))
+    verdicts = [state.hypothesis.trial.verdict() for state in states]
+    return NO_BETTER, min(verdicts, key=lambda verdict: verdict[1] / max(verdict[2], 1e-300))
 
 
 def warn_of_members(state, noticed):
-    """Warn of what `shared_trouble` has found in a composite, if that is anything, unless that was said before.
+    """Warn of what `shared_status` has found in a composite, if that is anything, unless that was said before.
 
     What would help a member is of no use: its parameters are not the user's.
     """
     if noticed is None or state.warned:
         return
     state.warned = True
-    trouble, verdict = noticed
+    status, verdict = noticed
     message = DIVERGES
-    if trouble == NO_BETTER:
+    if status == NO_BETTER:
         examples, loss, constant, leader = verdict
-        compared = _than_a_constant(None if state.labels is None else state.labels.order[leader], examples, loss, constant)
+        answer = None if state.labels is None else state.labels.order[leader]
+        compared = _than_a_constant(answer, examples, loss, constant)
         message = f"{compared} Maybe these features say nothing about what is to be learned."
     warnings.warn(message, LearningWarning, stacklevel=level_outside())
 
@@ -79,8 +83,8 @@ def level_outside():
     return level
 
 
-def _ran_away(loss, scalar, trouble):
-    where = "below" if trouble == SCALAR_BELOW else "above"
+def _ran_away(loss, scalar, status):
+    where = "below" if status == SCALAR_BELOW else "above"
     whats = "scores" if loss.scalar_name == "margin" else "errors |y - f|"
     advice = [f"give {type(loss).__name__} a margin_step such as 0.1"] if loss.margin_step in (None, LOG) else []
     if loss.scalar_name == "margin":
@@ -97,25 +101,26 @@ def _ran_away(loss, scalar, trouble):
 def _out_of_reach(state):
     reached, regularization = state.hypothesis.largest_score(), state.plan.rule.regularization
     return (
-        f"The margin {state.loss.margin:g} is out of reach: with regularization={regularization:g} no f(x) exceeds {reached:.3g}, so "
-        f"that every example is a margin error, and is kept. What may help: a margin below {reached:.3g}, or a regularization "
-        f"below {regularization * reached / state.loss.margin:.3g}."
+        f"The margin {state.loss.margin:g} is out of reach: with regularization={regularization:g} no f(x) exceeds "
+        f"{reached:.3g}, so "
+        f"that every example is a margin error, and is kept. What may help: a margin below {reached:.3g}, or a "
+        f"regularization below {regularization * reached / state.loss.margin:.3g}."
     )
 
 
-def _exploded(state, trouble):
+def _exploded(state, status):
     advice = []
     if not state.plan.scale and state.n_features is not None:
         advice.append("scale=True, if the features are not of the size of 1")
     if state.loss.task == "regression" and not state.plan.scale_target:
         advice.append("scale_target=True, if the targets are not")
-    if trouble == STALLED:
+    if status == STALLED:
         advice.append("a smaller meta_step, or a memory below 1")
     elif state.plan.rule.advice is not None:
         advice.append(state.plan.rule.advice)
     what = (
         DIVERGES
-        if trouble == DIVERGED
+        if status == DIVERGED
         else "Learning has stalled: the step has adapted itself to less than a millionth of the first."
     )
     return f"{what} What may help: {'; '.join(advice) or 'a larger regularization'}."
@@ -146,7 +151,7 @@ def _no_better(state, parameters):
 
 
 def _than_a_constant(leader, examples, loss, constant):
-    """That a model is no better than always answering with the most frequent label, or with the mean of numbers (None)."""
+    """That a model is no better than always answering with the most frequent label, or the mean of numbers (None)."""
     if leader is None:
         than, figures = "the mean of the targets so far", f"its loss is {loss / constant:.3g} times that of the mean"
     else:

@@ -1,0 +1,711 @@
+"""Every input check and every error sentence.
+
+All checks run before anything is learned, so that a refused call changes nothing.
+"""
+import copy
+import math
+import numbers
+import sys
+import warnings
+from collections.abc import Mapping
+from operator import itemgetter
+
+import numpy as np
+
+from onlinekernels._core.errors import row_error
+from onlinekernels._core.formulas.vectorized import all_finite
+from onlinekernels._core.points import Rows
+
+__all__ = [
+    "Argument", "NotFittedError", "Sentence", "WrongFeatures", "add_note", "not_fitted", "sklearn_class", "tell",
+    "wrong_number", "Real", "as_number", "bad_parameter", "check_class_weight", "check_count", "check_flag",
+    "check_integer", "check_feature_names", "check_objects", "check_point", "check_points", "check_sparse",
+    "refuse_masked", "as_array_once", "check_column", "check_length", "check_targets", "check_weights", "count_targets",
+    "Table",
+]
+
+
+class Argument:
+    """An argument in a sentence: `name=` and what stands behind it, or, as its subject, the parameter of a function.
+
+    `option` is what the command line has in its place, where that does not follow from the name.
+    """
+
+    def __init__(self, name, value="", owner=None, option=None):
+        self.name, self.value, self.owner, self.option = name, value, owner, option
+
+    def __str__(self):
+        return f"{self.name}={self.value}" if self.owner is None else f"The {self.name!r} parameter of {self.owner}"
+
+
+class Sentence(str):
+    """A text that names arguments as Python has them; it keeps its parts, for those who call their arguments otherwise.
+
+    >>> sentence = Sentence(Sentence("Too long. (", Argument("limit"), " cuts it.)"), " See the manual.")
+    >>> sentence
+    'Too long. (limit= cuts it.) See the manual.'
+    >>> sentence.told(lambda argument: f"--{argument.name} N")
+    'Too long. (--limit N cuts it.) See the manual.'
+    """
+
+    def __new__(cls, *parts):
+        sentence = super().__new__(cls, "".join(map(str, parts)))
+        sentence.parts = [piece for part in parts for piece in getattr(part, "parts", [part])]
+        return sentence
+
+    def told(self, name):
+        """The same with arguments as `name` calls them."""
+        return "".join(name(part) if isinstance(part, Argument) else part for part in self.parts)
+
+
+class WrongFeatures(ValueError):
+    """Rows have other columns than those that were learned."""
+
+
+def wrong_number(name, count, owner, expected):
+    """The error for rows of so many columns where others are expected."""
+    return WrongFeatures(f"{name} has {count} features, but {owner} is expecting {expected} features as input.")
+
+
+class NotFittedError(ValueError, AttributeError):
+    """Predicting before learning."""
+
+
+def sklearn_class(name, otherwise):
+    """A class of scikit-learn's for those who use it; this library never imports it."""
+    exceptions = sys.modules.get("sklearn.exceptions")
+    return otherwise if exceptions is None else getattr(exceptions, name)
+
+
+def not_fitted(learner):
+    """The error for predicting before learning."""
+    return sklearn_class("NotFittedError", NotFittedError)(
+        f"This {type(learner).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' first."
+    )
+
+
+def tell(error, rows):
+    """Say on an exception how many rows of the call were learned before it."""
+    error.rows_learned = rows
+    add_note(error, f"Learned before this error: {rows} rows of this call. The model is consistent.")
+
+
+def add_note(error, note):
+    """Add a sentence to an exception."""
+    if hasattr(error, "add_note"):  # Python 3.11
+        error.add_note(note)
+    else:
+        error.args = (f"{error} ({note})", *error.args[1:])
+
+
+def bad_parameter(owner, name, expected, value):
+    """ValueError for a parameter, in scikit-learn's words."""
+    owner = owner if isinstance(owner, str) else type(owner).__name__
+    return ValueError(f"The {name!r} parameter of {owner} must be {expected}. Got {value!r} instead.")
+
+
+class Real:
+    """A check: a parameter must be a finite number for which `allowed` holds, in words `expected`.
+
+    >>> from onlinekernels import Gaussian
+    >>> Real("a number below 2", lambda value: value < 2)(Gaussian(1), "width")
+    1.0
+    >>> check_positive.or_none(Gaussian(-1), "width")
+    Traceback (most recent call last):
+    ...
+    ValueError: The 'width' parameter of Gaussian must be a positive number or None. Got -1 instead.
+    """
+
+    def __init__(self, expected, allowed):
+        self.expected = expected
+        self.allowed = allowed
+
+    def __call__(self, owner, name):
+        """The value as a float."""
+        value = getattr(owner, name)
+        if not self.accepts(value):
+            raise bad_parameter(owner, name, self.expected, value)
+        return float(value)
+
+    def accepts(self, value):
+        """Whether a value is such a number."""
+        number = as_number(value)
+        return number is not None and bool(self.allowed(number))
+
+    def or_none(self, owner, name):
+        """The value as a float, or None."""
+        return None if getattr(owner, name) is None else Real(f"{self.expected} or None", self.allowed)(owner, name)
+
+
+check_positive = Real("a positive number", lambda value: value > 0)
+
+check_not_negative = Real("a number of at least 0", lambda value: value >= 0)
+
+check_finite = Real("a finite number", lambda value: True)
+
+check_fraction = Real("a number in (0, 1)", lambda value: 0 < value < 1)
+
+check_share = Real("a number in (0, 1]", lambda value: 0 < value <= 1)
+
+check_part = Real("a number in [0, 1)", lambda value: 0 <= value < 1)
+
+check_memory = Real("a number in [0, 1]", lambda value: 0 <= value <= 1)
+
+
+def as_number(value):
+    """A finite real number of any kind as a float; None for anything else, truth values included."""
+    if type(value) is float:  # most are, and abstract classes take their time
+        return value if math.isfinite(value) else None
+    if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        value = float(value)
+    except OverflowError:  # a whole number or a fraction beyond all floats
+        return None
+    return value if math.isfinite(value) else None
+
+
+def check_integer(owner, name, minimum, maximum=2**62):
+    """A parameter that must be a whole number from `minimum` to `maximum`."""
+    value = getattr(owner, name)
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    if not is_integer or not minimum <= value <= maximum:
+        largest = "2**62" if maximum == 2**62 else maximum
+        raise bad_parameter(owner, name, f"an integer of at least {minimum} and at most {largest}", value)
+    return int(value)
+
+
+def check_count(owner, name):
+    """A parameter that must be a whole number of at least 1."""
+    return check_integer(owner, name, 1)
+
+
+def check_flag(owner, name, or_none=False):
+    """A parameter that must be a truth value; with `or_none`, None is False."""
+    value = getattr(owner, name)
+    if not (isinstance(value, (bool, np.bool_)) or or_none and value is None):
+        raise bad_parameter(owner, name, "True, False or None" if or_none else "True or False", value)
+    return bool(value)
+
+
+def check_class_weight(owner, weights):
+    """A dictionary of weights."""
+    numbers_of = [as_number(float(w) if isinstance(w, (bool, np.bool_)) else w) for w in weights.values()]
+    if not all(number is not None and number >= 0 for number in numbers_of):
+        raise bad_parameter(owner, "class_weight", "a dictionary of weights of at least 0", weights)
+
+
+def check_points(X, *, n_features=None, dtype=None, name="X", finite=True, owner="model"):
+    """X as a C-contiguous array of finite float32 or float64 numbers, shape (n, n_features).
+
+    float32 stays float32 (unless `dtype` says otherwise), every other kind of number becomes float64.
+    With ``finite=False`` the caller notices numbers that are not finite.
+    """
+    columns = getattr(X, "columns", None)  # of a data frame
+    X = _as_array(X, name)
+    if X.dtype.kind not in "fiub":
+        X = numbers_from_objects(X, name, columns)
+    if X.ndim != 2:
+        hint = (
+            " Reshape your data with X.reshape(-1, 1) if it has a single feature, or X.reshape(1, -1) if it"
+            " is a single example." if X.ndim == 1 else ""
+        )
+        raise ValueError(f"Expected 2D array for {name}, got {X.ndim}D array instead.{hint}")
+    if len(X) == 0:
+        raise ValueError(f"Found array {name} with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if X.shape[1] == 0:
+        raise ValueError(f"Found array {name} with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if n_features is not None and X.shape[1] != n_features:
+        raise wrong_number(name, X.shape[1], owner, n_features)
+    return numbers_of(X, dtype, name, finite, columns)
+
+
+def check_point(x, *, n_features, dtype, owner="model"):
+    """One example as a contiguous 1-d array of finite numbers."""
+    x = _as_array(x, "x")
+    if x.dtype.kind not in "fiub":
+        x = numbers_from_objects(x, "x")
+    if x.ndim != 1:
+        raise ValueError(f"Expected 1D array for x, one example, got {x.ndim}D array instead.")
+    if n_features is not None and len(x) != n_features:
+        raise wrong_number("x", len(x), owner, n_features)
+    return numbers_of(x, dtype, "x")
+
+
+def _as_array(X, name):
+    if type(X) is np.ndarray:
+        return X
+    refuse_masked(X, name)
+    if hasattr(X, "toarray"):
+        raise TypeError(f"{name} is sparse; expected a dense array. Convert it with {name}.toarray().")
+    try:
+        return np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a 2-d array of numbers. Got rows of unequal length instead.") from error
+
+
+def numbers_of(X, dtype, name, finite=True, columns=None):
+    """X as a contiguous array of finite numbers; `columns` names them in the error if there are others."""
+    if X.dtype.kind not in "fiub":
+        X = numbers_from_objects(X, name)
+    if dtype is None:
+        dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    if X.dtype != dtype or not X.flags.c_contiguous or not X.flags.aligned:
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = np.require(X, dtype=dtype, requirements=["C", "A"])
+    if finite and not all_finite(X):
+        place = int(np.argmin(np.isfinite(X)))
+        what = "NaN" if np.isnan(X.flat[place]) else f"infinity or a value too large for {X.dtype}"
+        raise ValueError(f"Input {name} contains {what}{_where(X, place, columns)}; expected finite numbers.")
+    return X
+
+
+def numbers_from_objects(X, name, columns=None):
+    """Python numbers in an object array; everything else is refused."""
+    if X.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} must hold real numbers, got dtype {X.dtype}.")
+    if X.dtype.kind == "O":
+        try:
+            if not all(isinstance(value, numbers.Real) for value in X.ravel()):
+                raise TypeError
+            return X.astype(np.float64)
+        except OverflowError as error:
+            raise ValueError(f"{name} contains a number too large for float64; expected finite numbers.") from error
+        except (TypeError, ValueError) as error:
+            place = next((i for i, value in enumerate(X.ravel()) if not isinstance(value, numbers.Real)), 0)
+            raise TypeError(
+                f"{name} must hold numbers for this kernel: an argument must be a string of digits or a number. Got "
+                f"{X.flat[place]!r}{_where(X, place, columns)}, instead; {_what_to_do(X.flat[place])}."
+            ) from error
+    raise TypeError(
+        f"{name} must hold numbers for this kernel. Got dtype {X.dtype} instead; strings and other objects "
+        "need a kernel of their own: any callable k(x, z)."
+    )
+
+
+def _where(X, place, columns):
+    """Where an entry of X is, in words."""
+    if X.ndim != 2:
+        return f" at index {place}" if X.ndim == 1 else ""
+    row, column = divmod(place, X.shape[1])
+    return f" in row {row}, column {column if columns is None else columns[column]!r}"
+
+
+def _what_to_do(value):
+    """How to make a number of what is none."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return "fill in what is missing, or leave these rows out"
+    if isinstance(value, str):
+        return "encode words as numbers, one column for each word, or give a kernel on objects, any callable k(x, z)"
+    return "make numbers of it, or give a kernel on objects, any callable k(x, z)"
+
+
+def refuse_masked(X, name):
+    """Masked entries are missing, and NumPy would show what is behind the mask; ValueError for any."""
+    if type(X) is np.ndarray:
+        return
+    parts = [X, *X] if isinstance(X, (list, tuple)) else [X]
+    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
+        raise ValueError(f"Input {name} contains masked entries; expected none. Fill them in, or leave these rows out.")
+
+
+def is_sparse(X):
+    """Whether X is a sparse matrix or array of scipy's."""
+    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def as_csr(rows):
+    """Sparse rows as a matrix of scipy's, which only those need who have passed one."""
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def to_csr(X, name):
+    """A sparse matrix in the format CSR, if its indices are within it: compiled code of scipy's relies on that."""
+    if not _is_sound(X) or not _is_sound(X := X.tocsr()):
+        raise ValueError(f"{name} is not a sound sparse matrix: its indices, or indptr, point outside of it.")
+    return X
+
+
+def _is_sound(X):
+    """Whether the index arrays of a sparse matrix are valid; True for formats that have no such arrays."""
+    if getattr(X, "format", None) == "coo":
+        return all(
+            len(places) == len(X.data) and _are_below(places, size) for places, size in zip((X.row, X.col), X.shape)
+        )
+    if getattr(X, "format", None) not in ("csr", "csc", "bsr"):
+        return True
+    rows, columns = X.shape if X.format != "csc" else X.shape[::-1]
+    if X.format == "bsr":
+        rows, columns = rows // X.data.shape[1], columns // X.data.shape[2]
+    ends, places = np.asarray(X.indptr), np.asarray(X.indices)
+    return (
+        ends.shape == (rows + 1,)
+        and ends[0] == 0
+        and (ends[1:] >= ends[:-1]).all()
+        and ends[-1] <= min(len(places), len(X.data))
+        and _are_below(places[: ends[-1]], columns)
+    )
+
+
+def _are_below(places, size):
+    return len(places) == 0 or places.min() >= 0 and places.max() < size
+
+
+def check_sparse(X, *, n_features=None, name="X", owner="model"):
+    """Rows of finite numbers from a sparse matrix, or from a dense array for a model on sparse rows."""
+    if isinstance(X, Rows):
+        return X
+    if not is_sparse(X):
+        X = check_points(X, n_features=n_features, dtype=np.dtype(float), name=name, owner=owner)
+        rows, columns = np.nonzero(X)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(X)))])
+        return Rows(indptr, columns, X[rows, columns], X.shape[1])
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array for {name}, got {X.ndim}D array instead.")
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold numbers for this kernel. Got dtype {X.dtype} instead.")
+    if 0 in X.shape:
+        what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
+        raise ValueError(f"Found array {name} with 0 {what} (shape={X.shape}) while a minimum of 1 is required.")
+    if n_features is not None and X.shape[1] != n_features:
+        raise wrong_number(name, X.shape[1], owner, n_features)
+    if X.shape[1] >= 2**31:
+        raise ValueError(f"{name} has {X.shape[1]} features; expected fewer than 2**31.")
+    X = to_csr(X, name)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if not np.isfinite(X.data).all():
+        place = int(np.argmin(np.isfinite(X.data)))
+        row, column = int(np.searchsorted(X.indptr, place, side="right")) - 1, int(X.indices[place])
+        raise ValueError(
+            f"Input {name} contains NaN or infinity in row {row}, column {column}; expected finite numbers."
+        )
+    return Rows(X.indptr, X.indices, X.data, X.shape[1])
+
+
+def check_one_row(x, name="x"):
+    """A sparse matrix of one row."""
+    if x.ndim == 2 and x.shape[0] != 1:
+        raise ValueError(f"{name} must be one example. Got a sparse matrix of {x.shape[0]} rows instead.")
+    return x
+
+
+def feature_names(X):
+    """Names of the columns of a data frame, if they are strings; otherwise None."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not len(columns) or not all(isinstance(name, str) for name in columns):
+        return None
+    return list(columns)
+
+
+def check_feature_names(X, expected, owner):
+    """A data frame must have the columns that the model has seen, in their order."""
+    names = feature_names(X)
+    if names is None or expected is None or names == expected:
+        return
+    new, missing = [n for n in names if n not in expected], [n for n in expected if n not in names]
+    what = f"unseen at fit time: {new[:5]}" if new else f"missing: {missing[:5]}" if missing else "in another order"
+    raise WrongFeatures(
+        f"The feature names should match those that were passed during fit, in their order. {owner} got features "
+        f"{what}."
+    )
+
+
+def check_objects(X, *, name="X", empty=False):
+    """A list of examples for a kernel of Python objects: the rows of an array or a data frame, or the items of a list.
+
+    Arrays, lists, dicts, sets and bytearrays are copied, so that it does not matter what becomes of them; other
+    objects are kept as they are.
+    """
+    if is_sparse(X):
+        raise TypeError(f"{name} is sparse; expected a list of examples. Convert it with {name}.toarray().")
+    refuse_masked(X, name)
+    if hasattr(X, "columns"):  # a data frame
+        X = np.asarray(X)
+    if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
+        raise TypeError(f"{name} must be a list of examples. Got {type(X).__name__} instead.")
+    if isinstance(X, np.ndarray) and X.ndim == 0:
+        raise TypeError(f"{name} must be a list of examples. Got an array of no dimension instead.")
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not np.isfinite(X).all():
+        raise ValueError(f"Input {name} contains NaN or infinity; expected finite numbers.")
+    if len(X) == 0 and not empty:
+        raise ValueError(f"Found {name} with 0 sample(s) while a minimum of 1 is required.")
+    return [_own(x) for x in X]
+
+
+def _own(x):
+    """An example that nobody else can change, if it is of a kind that can change."""
+    if isinstance(x, np.ndarray):
+        return np.array(x)
+    return copy.deepcopy(x) if isinstance(x, (list, dict, set, bytearray)) else x
+
+
+def check_length(y, n, name):
+    if len(y) != n:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {n}, {name} has {len(y)}."
+        )
+
+
+def check_column(y, n, name="y"):
+    """A 1-d array of n entries of any kind."""
+    if y is None:
+        raise ValueError(f"This loss requires {name} to be passed, but the target {name} is None.")
+    refuse_masked(y, name)
+    try:
+        y = np.asarray(y)
+    except ValueError as error:
+        raise ValueError(f"{name} should be a 1d array. Got entries of unequal length instead.") from error
+    if y.ndim == 2 and y.shape[1] == 1:
+        warnings.warn(
+            f"A column-vector {name} was passed when a 1d array was expected. Use {name}.ravel().",
+            sklearn_class("DataConversionWarning", UserWarning),
+            stacklevel=2,
+        )
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise ValueError(f"{name} should be a 1d array, got an array of shape {y.shape} instead.")
+    check_length(y, n, name)
+    return y
+
+
+def as_array_once(y):
+    """y as an array, or as it is for a later check to refuse."""
+    refuse_masked(y, "y")
+    try:
+        return y if y is None else np.asarray(y)
+    except ValueError:
+        return y
+
+
+def count_targets(y):
+    """Numbers that y, an array or something to refuse, has for each example: 1, or the columns of a matrix."""
+    return y.shape[1] if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 else 1
+
+
+def check_targets(y, n, n_targets=1):
+    """Targets of a regression as finite float64 numbers, shape (n,) or (n, n_targets)."""
+    y = as_array_once(y)
+    if n_targets == 1 and count_targets(y) == 1:
+        y = check_column(y, n)
+    else:
+        y = np.asarray(y)
+        if y.ndim != 2 or y.shape[1] != n_targets:
+            expected = "a 1d array" if n_targets == 1 else f"an array of shape (n, {n_targets})"
+            raise ValueError(f"y should be {expected}, as on the first call, got an array of shape {y.shape} instead.")
+        check_length(y, n, "y")
+    if y.dtype.kind == "O" and all(isinstance(value, numbers.Real) for value in y.ravel()):
+        y = numbers_from_objects(y, "y")
+    if y.dtype.kind not in "fiub":
+        odd = next((value for value in y.ravel().tolist() if not isinstance(value, numbers.Real)), None)
+        raise TypeError(f"y must hold numbers for a regression loss. Got {odd!r} of dtype {y.dtype} instead.")
+    return numbers_of(y, np.float64, "y")
+
+
+def check_weights(sample_weight, n):
+    """Sample weights as finite, non-negative float64 numbers, or None."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, numbers.Real):
+        sample_weight = np.full(n, float(sample_weight))
+    weights = check_column(sample_weight, n, "sample_weight")
+    if weights.dtype.kind not in "fiub":
+        raise TypeError(f"sample_weight must hold numbers. Got dtype {weights.dtype} instead.")
+    weights = numbers_of(weights, np.float64, "sample_weight")
+    if n and weights.min() < 0:
+        raise ValueError(f"sample_weight must not be negative. Got {weights.min()} instead.")
+    return weights
+
+
+class Table:
+    """Columns of one length, each an array of numbers or dates or a list of anything, perhaps with names.
+
+    Attributes
+    ----------
+    names : tuple or None
+    columns : list
+        Arrays of numbers, truth values, dates (datetime64) or durations; lists of everything else.
+    categories : set of int
+        Columns that say of themselves that they hold categories.
+    keyed : bool
+        Whether it was made of dictionaries, whose entries are in any order.
+
+    Examples
+    --------
+    >>> table = Table.of([{"age": 3, "pet": "cat"}, {"pet": None}])
+    >>> table.names, table.columns, len(table)
+    (('age', 'pet'), [[3, None], ['cat', None]], 2)
+    """
+
+    def __init__(self, columns, length, names=None, categories=(), keyed=False):
+        self.columns = columns
+        self.length = length
+        self.names = names
+        self.categories = set(categories)
+        self.keyed = keyed
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, rows):
+        """Some of the rows, by a slice."""
+        return Table(
+            [column[rows] for column in self.columns], len(range(self.length)[rows]), self.names, self.categories,
+            self.keyed,
+        )
+
+    @classmethod
+    def of(cls, X, names=None, name="X"):
+        """The table that X is. `names` are those of the columns in earlier tables, by which dictionaries are taken."""
+        if is_sparse(X):
+            raise TypeError(
+                f"{name} is sparse, which holds numbers alone; expected rows to encode. Leave the encoder out."
+            )
+        if isinstance(X, Mapping):
+            X = [X]
+        if type(X).__name__ == "LazyFrame":
+            raise TypeError(f"{name} is a LazyFrame, which has no rows yet; expected {name}.collect().")
+        if hasattr(X, "columns") and hasattr(X, "shape"):
+            table = cls._of_frame(X)
+        elif isinstance(X, (list, tuple)) and len(X) and not isinstance(X[0], (str, bytes)) and not np.isscalar(X[0]):
+            table = cls._of_rows(X, names, name)
+        else:
+            table = cls._of_array(np.asanyarray(X), name)
+        for count, what in ((table.length, "sample(s)"), (len(table.columns), "feature(s)")):
+            if count == 0:
+                shape = table.length, len(table.columns)
+                raise ValueError(f"Found array {name} with 0 {what} (shape={shape}) while a minimum of 1 is required.")
+        if table.names is not None and len(set(table.names)) < len(table.names):
+            raise ValueError(f"{name} must have columns of different names. Got {table.names!r} instead.")
+        return table
+
+    @classmethod
+    def _of_frame(cls, X):
+        """Columns of a data frame; pandas is not imported for it."""
+        names, categories = tuple(map(_name, X.columns)), []
+        columns = []
+        for j in range(X.shape[1]):
+            column = X.iloc[:, j] if hasattr(X, "iloc") else X[X.columns[j]]
+            kind = getattr(column.dtype, "kind", "O")
+            if type(column.dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum"):
+                categories.append(j)
+                columns.append(column.astype(object).tolist() if hasattr(column, "iloc") else column.to_list())
+            elif isinstance(column.dtype, np.dtype):
+                columns.append(_column(column.to_numpy()))
+            elif hasattr(column, "iloc") and kind in "fiub":  # nullable numbers
+                columns.append(column.to_numpy(dtype=float, na_value=np.nan))
+            elif hasattr(column, "iloc") and kind == "M":  # with a time zone
+                columns.append(column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
+            else:
+                columns.append(_column(column.to_numpy()))
+        is_numbered = names == tuple(range(len(names)))  # as pandas does without being told
+        return cls(columns, X.shape[0], None if is_numbered else names, categories)
+
+    @classmethod
+    def _of_rows(cls, rows, names, name):
+        """Columns of a list of dictionaries, or of rows in one order."""
+        kinds = set(map(type, rows))
+        if any(hasattr(kind, "to_dict") for kind in kinds):  # rows of a data frame
+            for i, row in enumerate(rows):
+                if getattr(row, "ndim", 1) == 2 or hasattr(row, "columns"):
+                    what = "is a data frame; expected one row, such as frame.iloc[0] or a dictionary."
+                    raise row_error(TypeError, i, what, name)
+            rows = [row.to_dict() if hasattr(row, "to_dict") else row for row in rows]
+            kinds = set(map(type, rows))
+        if isinstance(rows[0], np.void) and rows[0].dtype.names:
+            return cls._of_array(np.stack(rows), name)
+        if not any(issubclass(kind, Mapping) for kind in kinds):
+            return cls._of_sequences(rows, kinds, name)
+        names = tuple(rows[0]) if names is None else names
+        known = set(names)
+        for i, row in enumerate(rows):
+            if type(row) is not dict and not isinstance(row, Mapping):
+                what = f": expected a dictionary, like others. Got {type(row).__name__} instead."
+                raise row_error(TypeError, i, what, name)
+            if not row.keys() <= known:
+                new = next(key for key in row if key not in known)
+                what = f"has the new column {new!r}; expected columns among {_listed(names)}."
+                raise row_error(ValueError, i, what, name)
+        try:  # where nothing is missing, in half of the time
+            columns = [list(column) for column in zip(*map(itemgetter(*names, names[0]), rows), strict=True)][:-1]
+        except (KeyError, IndexError):
+            columns = [[row.get(key) for row in rows] for key in names]
+        return cls(columns, len(rows), tuple(names), keyed=True)
+
+    @classmethod
+    def _of_sequences(cls, rows, kinds, name):
+        """Columns of a list of rows of these types, none of them a dictionary."""
+        if any(issubclass(kind, np.ndarray) for kind in kinds):
+            if all(isinstance(row, np.ndarray) and row.dtype.kind in "fiub" for row in rows):
+                if len({row.shape for row in rows}) == 1:
+                    return cls._of_array(np.stack(rows), name)
+            rows = [row.tolist() if isinstance(row, np.ndarray) else row for row in rows]
+        if not kinds <= {list, tuple} or len(set(map(len, rows))) > 1:
+            for i, row in enumerate(rows):
+                if not isinstance(row, (list, tuple)):
+                    what = f": expected a list, a tuple, an array or a dictionary. Got {type(row).__name__} instead."
+                    raise row_error(TypeError, i, what, name)
+                if len(row) != len(rows[0]):
+                    what = f"has {len(row)} entries; expected {len(rows[0])}, like the rows before it."
+                    raise row_error(ValueError, i, what, name)
+        return cls([list(column) for column in zip(*rows, strict=True)], len(rows))
+
+    @classmethod
+    def _of_array(cls, X, name):
+        if X.dtype.names is not None:
+            if X.ndim != 1:
+                raise ValueError(f"Expected a 1D structured array for {name}, got {X.ndim}D array instead.")
+            return cls([_column(X[key]) for key in X.dtype.names], len(X), tuple(X.dtype.names))
+        if X.dtype.kind == "c":
+            raise ValueError(f"Complex data not supported: {name} must hold real numbers, got dtype {X.dtype}.")
+        if X.ndim != 2:
+            hint = (
+                " Reshape your data with X.reshape(-1, 1) if it has a single feature, or X.reshape(1, -1) if it"
+                " is a single example." if X.ndim == 1 else ""
+            )
+            raise ValueError(f"Expected 2D array for {name}, got {X.ndim}D array instead.{hint}")
+        return cls([_column(X[:, j]) for j in range(X.shape[1])], len(X))
+
+    def called(self, names):
+        """The same with these names."""
+        return Table(self.columns, self.length, names, self.categories, self.keyed)
+
+    def in_order(self, names, count, owner, name="X"):
+        """The columns of earlier tables, in their order; ValueError if these are others."""
+        if names is None and self.keyed:
+            raise TypeError(
+                f"{name} must hold lists or arrays, as in the first call, where columns had no names. Got dictionaries "
+                "instead."
+            )
+        if self.names is None or names is None or self.names == names:
+            if len(self.columns) != count:
+                raise wrong_number(name, len(self.columns), owner, count)
+            return self
+        places = {key: j for j, key in enumerate(self.names)}
+        for wrong, right, what in ((names, places, "has no column"), (places, set(names), "has the new column")):
+            odd = [key for key in wrong if key not in right]
+            if odd:
+                raise WrongFeatures(f"{name} {what} {odd[0]!r}; {owner} is expecting the columns {_listed(names)}.")
+        order = [places[key] for key in names]
+        categories = {j for j, place in enumerate(order) if place in self.categories}
+        return Table([self.columns[place] for place in order], self.length, names, categories, self.keyed)
+
+
+def _column(values):
+    """An array of numbers or dates as it is, anything else as a list."""
+    if np.ma.isMaskedArray(values):  # what is masked is missing
+        is_number = values.dtype.kind in "fiub"
+        values = values.astype(float).filled(np.nan) if is_number else values.astype(object).filled(None)
+    return values if values.dtype.kind in "fiubMm" else values.tolist()
+
+
+def _name(key):
+    return key.item() if isinstance(key, np.generic) else key
+
+
+def _listed(names, most=20):
+    """Names in a sentence."""
+    return ", ".join(map(repr, names[:most])) + ", ..." * (len(names) > most)
