@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from onlinekernels.losses import Loss  # noqa: F401
     from onlinekernels.losses.binary import *  # noqa: F403
     from onlinekernels.losses.multiclass import *  # noqa: F403
-    from onlinekernels.losses.novelty import *  # noqa: F403
     from onlinekernels.losses.regression import *  # noqa: F403
     from onlinekernels.parallel import combine
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from onlinekernels._core.kernels import mapping
 from onlinekernels._core.trees import Tree, pass_over_block, pass_over_tree
-from onlinekernels.algorithms.margin import TwoClasses
+from onlinekernels.algorithms.classics import TwoClasses
 from onlinekernels.algorithms.norma import Gradient
 from onlinekernels.base.fitted import only_if
 from onlinekernels.base.plan import Plan

@@ -1,28 +1,22 @@
-"""Implicit updates: ILK and SILK (I), and the passive-aggressive family."""
+"""Implicit updates: ILK and SILK (I)."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from onlinekernels._core import metadescent, rules
-from onlinekernels.algorithms.doubling import RATE, self_tuned
+from onlinekernels.algorithms.norma import RATE, self_tuned
 from onlinekernels.base import defaults
 from onlinekernels.base.learner import OnlineLearner
 from onlinekernels.base.plan import Plan
 from onlinekernels.base.rules import Rule, check_step
+from onlinekernels.base.validation import check_flag, check_not_negative, check_positive
 from onlinekernels.budgets import Smallest
+from onlinekernels.labels import Taxonomy
 from onlinekernels.losses import (
-    Absolute,
-    GraphHinge,
     Hinge,
-    Insensitive,
-    MulticlassHinge,
     MulticlassSquared,
-    Novelty,
-    SquaredInsensitive,
 )
 from onlinekernels.steps import as_step
-from onlinekernels.labels import Taxonomy
-from onlinekernels.base.validation import bad_parameter, check_flag, check_not_negative, check_positive
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import (
@@ -37,7 +31,7 @@ if TYPE_CHECKING:
         Step,
     )
 
-__all__ = ["ILK", "SILK", "Aggressive", "Implicit", "PassiveAggressive"]
+__all__ = ["ILK", "SILK", "Implicit"]
 
 
 class Implicit(Rule):
@@ -113,56 +107,6 @@ class Implicit(Rule):
 
     def settings(self):
         return {**super().settings(), "regularization": self.regularization, "penalty": self.penalty}
-
-
-class Aggressive(Rule):
-    """The shortest way to no loss, or to less: passive-aggressive steps, and projections (H).
-
-    Parameters
-    ----------
-    penalty : float or None
-        The largest coefficient; None for no cap.
-    squared : bool
-        Against the squared loss, so that the penalty is no cap: PA-II.
-    radius : float or None
-        |f| stays within it.
-    """
-
-    _values = {"penalty": check_positive.or_none, "squared": check_flag, "radius": check_positive.or_none}
-    forms = frozenset({"one", "pair", "targets"})
-    words = "passive-aggressive"
-    may_change = frozenset({"penalty"})
-    core_class = rules.Aggressive
-
-    def __init__(self, penalty=None, squared=False, radius=None):
-        self.penalty = penalty
-        self.squared = squared
-        self.radius = radius
-
-    @property
-    def solves_losses(self):
-        """Without a cap there is nothing to solve: how far a loss of one's own reaches is not known."""
-        return self.penalty is not None
-
-    @property
-    def losses(self):
-        """Those with a constraint to meet. Without a cap only the tube matters, and the squared loss has the same one."""
-        fine = (Hinge, Novelty, Absolute, Insensitive, MulticlassHinge, GraphHinge)
-        return fine if self.penalty is not None else (*fine, SquaredInsensitive)
-
-    @property
-    def norm_bound(self):
-        return self.radius or 0.0
-
-    @property
-    def exact_norms(self):
-        return self.radius is not None
-
-    def settings(self):
-        return {**super().settings(), "penalty": self.penalty}
-
-    def core(self, function):
-        return self.core_class(**self.settings(), squared=self.squared)
 
 
 class ILK(OnlineLearner):
@@ -351,68 +295,3 @@ class SILK(ILK):
                          budget=budget,  # type: ignore[arg-type]
                          offset=offset, labels=labels, class_weight=class_weight, scale=scale,
                          scale_target=scale_target, encode=encode, epochs=epochs)
-
-
-class PassiveAggressive(OnlineLearner):
-    """Passive-aggressive: change f as little as possible so that the example is right.
-
-    The implicit step without regularization (I section 5). ``variant`` "PA" always meets the margin
-    exactly, "PA-I" with a coefficient of at most `penalty`, "PA-II" charges the squared loss.
-
-    Parameters
-    ----------
-    {loss}
-        Here it is `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`. PA-I, and PA-II if it
-        has a `value`, take a convex one of your own, too.
-    {kernel}
-    penalty : float
-        C, the aggressiveness of PA-I and PA-II; positive.
-    variant : "PA", "PA-I" or "PA-II"
-        How far an example may move f: as far as it takes, up to a cap, or against a squared loss.
-    {budget}
-    {offset}
-    {labels}
-    {class_weight}
-    {scale}
-    {scale_target}
-    {encode}
-    {epochs}
-
-    {Attributes}
-
-    {Notes}
-
-    {References}
-
-    Examples
-    --------
-    >>> from onlinekernels import PassiveAggressive
-    >>> PassiveAggressive("hinge", "linear", variant="PA", offset=False).fit([[2.0]], [1]).coef_
-    array([[0.5]])
-    """
-
-    _rule = Aggressive
-
-    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *, penalty: float = 1.0,
-                 variant: str = "PA-I", budget: Budget | int | None = None, offset: bool | None = None,
-                 labels: LabelStructure | None = None, class_weight: ClassWeight | None = None,
-                 scale: bool | RunningScaler = False, scale_target: bool | str | RunningScaler = False,
-                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.penalty = penalty
-        self.variant = variant
-        self.budget = budget
-        self.offset = offset
-        self.labels = labels
-        self.class_weight = class_weight
-        self.scale = scale
-        self.scale_target = scale_target
-        self.encode = encode
-        self.epochs = epochs
-
-    def _plan(self):
-        if self.variant not in ("PA", "PA-I", "PA-II"):
-            raise bad_parameter(self, "variant", "'PA', 'PA-I' or 'PA-II'", self.variant)
-        penalty = check_positive(self, "penalty")
-        return Plan.of(self, Aggressive(None if self.variant == "PA" else penalty, squared=self.variant == "PA-II"))

@@ -9,7 +9,7 @@ import numpy as np
 from onlinekernels.base import validation
 from onlinekernels._core import rules as core
 from onlinekernels._core.errors import row_error
-from onlinekernels.algorithms.margin import TwoClasses
+from onlinekernels.algorithms.classics import TwoClasses
 from onlinekernels.base.fitted import learned
 from onlinekernels.base.plan import Plan
 from onlinekernels.base.rules import Rule

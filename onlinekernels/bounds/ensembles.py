@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from onlinekernels.algorithms.doubling import RATE, drift_rates
+from onlinekernels.algorithms.norma import RATE, drift_rates
 from onlinekernels.bounds.checks import NOT_NEGATIVE, bound, checked
 from onlinekernels.bounds.comparisons import least_mistakes
 from onlinekernels.bounds.norma import energy_of

@@ -6,8 +6,9 @@ much features matter. Chosen on the streams that docs/tutorials/frontdoor.md nam
 """
 import math
 
-from onlinekernels.algorithms.implicit import SILK, PassiveAggressive
-from onlinekernels.algorithms.recursive import KRLS
+from onlinekernels.algorithms.implicit import SILK
+from onlinekernels.algorithms.projection import PassiveAggressive
+from onlinekernels.algorithms.krls import KRLS
 from onlinekernels.algorithms.selftuned import SelfTuned
 from onlinekernels.algorithms.smoother import Smoother
 from onlinekernels.kernels import Gaussian, Laplacian, Linear

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.evaluate.display import rank
+from onlinekernels.base.docstrings import like
+from onlinekernels.base.learner import OnlineLearner
+from onlinekernels.base.validation import bad_parameter
 from onlinekernels.evaluate.learners import check_model, kept, learner_for, n_rows, opened, pieces, steps_of
 from onlinekernels.evaluate.measures import MEASURES, LabelCounts, RunningAUC
-from onlinekernels.evaluate.reports import HISTORY, MOST_IS_BEST, Comparison, Confusion, Report, Trial, Tuning
-from onlinekernels.base.learner import OnlineLearner
-from onlinekernels.base.docstrings import like
-from onlinekernels.base.validation import bad_parameter
+from onlinekernels.evaluate.reports import HISTORY, MOST_IS_BEST, Comparison, Confusion, Report, Trial, Tuning, rank
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Callable, Executor, Sequence

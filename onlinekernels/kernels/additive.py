@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.kernels.algebra import Kernel
-from onlinekernels.kernels.names import KERNELS
+from onlinekernels.kernels.base import Kernel
+from onlinekernels.kernels.elementary import KERNELS
 from onlinekernels.base.validation import Real, bad_parameter, check_flag, check_integer, check_positive
 
 if TYPE_CHECKING:

@@ -1,22 +1,29 @@
-"""The bank itself: calls are checked, shared out over threads, and answered."""
+"""Banks: many small models of one kind, one per pixel, sensor or user, that learn in one call."""
 from __future__ import annotations
 
+import copy
+import json
+import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.base import validation
-from onlinekernels._core.bank import Models
+from onlinekernels._core.bank import LANES_CODES, Models
 from onlinekernels._core.formulas.vectorized import all_finite
-from onlinekernels._core.run.engine import REASONS
 from onlinekernels._core.lock import Turn
-from onlinekernels.bank import files
-from onlinekernels.bank.collection import Collection
-from onlinekernels.bank.plan import BankPlan
-from onlinekernels.bank.rows import LANES, as_keys, checked_mask, checked_numbers, pieces, targets
-from onlinekernels.base.labelsets import BinaryLabels
-from onlinekernels.base.params import Parameterized
+from onlinekernels._core.run.engine import REASONS
+from onlinekernels.algorithms import NORMA, SILK
+from onlinekernels.algorithms.implicit import Implicit
+from onlinekernels.base import defaults, validation
+from onlinekernels.base.files import modelfile
+from onlinekernels.base.labelsets import BinaryLabels, label_column
+from onlinekernels.base.params import Parameterized, same_parameters
+from onlinekernels.base.state import State
+from onlinekernels.base.validation import bad_parameter
+from onlinekernels.budgets import Recent, Smallest
+from onlinekernels.kernels import Gaussian, Linear
+from onlinekernels.losses.base import LOG
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, ArrayLike, Budget, Examples, Kernel, Loss, Path, Self, Step
@@ -24,9 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["Bank"]
 
 MOST_THREADS = 1024
+NUMBERS = {"t_": "t", "intercept_": "offset"}
 
 
-class Bank(Collection, Parameterized):
+class Bank(Parameterized):
     """Many independent small models of one kind, which learn side by side.
 
     Each model is what `SILK` or `NORMA` with the same parameters would be, to rounding; a bank of a hundred thousand
@@ -251,6 +259,134 @@ class Bank(Collection, Parameterized):
         rounding = 64 * np.finfo(self._models.dtype).eps * np.maximum(np.abs(scores), np.abs(rho))
         return scores >= rho - rounding
 
+    # ---- The models one by one -----------------------------------------------------------------
+
+    def __len__(self):
+        with self._turn:
+            return 0 if self._models is None else self._models.n
+
+    def __contains__(self, key):
+        with self._turn:
+            try:
+                self._number(key)
+            except KeyError:
+                return False
+            return True
+
+    def _number(self, key):
+        if self._models is not None:
+            number = self._index.get(key) if self._plan.n_models is None else key
+            if number is not None and 0 <= number < self._models.n:
+                return number
+        raise KeyError(f"The bank has no model for {key!r}.")
+
+    def model(self, key: Any) -> Any:
+        """The model of a key (a number with ``n_models=``) as an ordinary fitted model, which continues identically.
+
+        It is a copy: what it learns from then on does not come back to the bank.
+        """
+        with self._turn:
+            number = self._number(key)
+            learned = {name: array[0] for name, array in self._models.gather([number]).items()}
+            model = self._plan.blank()
+            if learned["t"] == 0:
+                return model
+            points, alpha = self._models.terms(number)
+            start = points if len(points) else np.zeros((1, self._plan.n_features), dtype=self._models.dtype)
+            state = State.first(self._plan.plan, start, self._labels)
+            state.hypothesis.begin_from(np.array([learned["offset"]]), points, alpha[None])
+            numbers = {name: float(learned[name]) for name in ("scalar", "gap", "gap_weight") if name in learned}
+            state.hypothesis.restore({**state.hypothesis.state(), "t": int(learned["t"]), **numbers})
+            model._state = state
+            return model
+
+    @property
+    def keys_(self) -> Any:
+        with self._turn:
+            return list(self._index) if self._attribute().n_models is None else list(range(self._models.n))
+
+    @property
+    def n_terms_(self) -> int:
+        with self._turn:
+            self._attribute()
+            return self._models.term_counts()
+
+    @property
+    def classes_(self) -> Any:
+        with self._turn:
+            self._attribute()
+            if self._labels is None:
+                raise AttributeError("classes_ exists for losses of two classes only.")
+            return self._labels.classes.copy()
+
+    def __getattr__(self, name):
+        """Fitted numbers of all models."""
+        if name in ("margin_", "width_"):
+            with self._turn:
+                if self._attribute().loss.scalar_name != name[:-1]:
+                    raise AttributeError(f"The loss {self._plan.loss!r} has no {name[:-1]}.")
+                return self._models.values("scalar")
+        if name in NUMBERS:
+            with self._turn:
+                self._attribute()
+                return self._models.values(NUMBERS[name])
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _attribute(self):
+        if self.__dict__.get("_models") is None:
+            raise AttributeError("This Bank instance is not fitted yet.")
+        return self._plan
+
+    def take(self, keys: Any) -> Any:
+        """A bank with copies of the models of some keys, which differ; for banks with keys."""
+        keys = list(keys)
+        with self._turn:
+            if self._attribute().n_models is not None:
+                raise ValueError("take is for banks with keys; this one has n_models=.")
+            part = keys, self._models.gather([self._number(key) for key in keys])
+            labels = self._labels
+        twice = first_repeated(keys)
+        if twice:
+            raise ValueError(f"keys must differ. Got {twice[0]!r} twice.")
+        return self._with_models([part], labels)
+
+    @staticmethod
+    def joined(banks: Any) -> Bank:
+        """One bank with the models of several, whose parameters are the same and whose keys differ."""
+        banks = list(banks)
+        if not banks:
+            raise ValueError("banks must hold at least one bank. Got none.")
+        fitted = [bank for bank in banks if bank._models is not None]
+        if not fitted:
+            return copy.deepcopy(banks[0])
+        first, parts, labels = fitted[0], [], fitted[0]._labels
+        for bank in fitted:
+            if bank._plan.n_models is not None:
+                raise ValueError("Only banks with keys can be joined; this one has n_models=.")
+            if not bank._plan.is_like(first._plan) or bank._models.dtype != first._models.dtype:
+                raise ValueError(f"Banks to be joined must have the same parameters. Got {first!r} and {bank!r}.")
+            with bank._turn:
+                if bank._labels is not None and bank.classes_.tolist() != labels.classes.tolist():
+                    raise ValueError(
+                        f"Banks to be joined must have the same classes. Got {labels.classes} and {bank.classes_}."
+                    )
+                parts.append((bank.keys_, bank._models.gather(np.arange(bank._models.n))))
+        twice = first_repeated([key for keys, _ in parts for key in keys])
+        if twice:
+            raise ValueError(f"Banks to be joined must not share keys. {twice[0]!r} is in two of them.")
+        return first._with_models(parts, labels)
+
+    def _with_models(self, parts, labels):
+        """A bank like this one with other models: [(keys, their state)]."""
+        bank = type(self)(**copy.deepcopy(self.get_params(deep=False)))
+        models = Models(dtype=self._models.dtype, **self._plan.core())
+        models.reserve(sum(len(keys) for keys, _ in parts))
+        for keys, state in parts:
+            models.admit(state, len(keys), dict(zip(keys, range(models.n, models.n + len(keys)))))
+        models.labels = labels
+        bank._plan, bank._models = self._plan, models
+        return bank
+
     # ---- Checks -------------------------------------------------------------------------------
 
     def _checked_plan(self):
@@ -295,12 +431,12 @@ class Bank(Collection, Parameterized):
         """Write the bank to one .npz file that `Bank.load` continues from, bit for bit. Keys must be numbers or strings."""
         self._checked_threads()  # what `load` refuses is not written
         with self._turn:
-            files.save(self, path)
+            write(self, path)
 
     @staticmethod
     def load(path: Path) -> Bank:
         """Read a bank that `save` wrote."""
-        header, learned = files.read(path)
+        header, learned = read(path)
         try:
             bank = Bank(**header)
             bank._checked_threads()
@@ -370,3 +506,202 @@ def raise_failure(outcomes, learning):
     )
     error.rows_learned = learned if learning else 0
     raise error
+
+
+def first_repeated(keys):
+    """The first of some keys that was there before, in a list; an empty list if all differ."""
+    if len(set(keys)) == len(keys):
+        return []
+    seen = set()
+    return [next(key for key in keys if key in seen or seen.add(key))]
+
+
+RULES = {"silk": SILK, "norma": NORMA}
+MOST_TERMS = LANES_CODES["most slots"]
+PIECE = 2**28  # features of terms that rows are compared with between two looks at Ctrl-C: less than a second
+
+
+class BankPlan:
+    """The validated parameters of a bank: those of one of its models, and what a bank can do."""
+
+    def __init__(self, bank):
+        self.params = copy.deepcopy(bank.get_params(deep=False))
+        self.n_features, self.n_models = bank.n_features, bank.n_models
+        plan = self.plan = self.blank()._plan().settled(defaults.Data(bank.n_features))
+        self.loss = plan.loss
+        if plan.loss.task == "multiclass" or not plan.loss.is_compiled():
+            raise ValueError(f"A Bank takes a built-in loss of two classes, of regression or of novelty. Got {plan.loss!r}.")
+        if plan.loss.margin_step == LOG:
+            raise ValueError("A Bank has no margin_step='log'. Use a number or None.")
+        if type(plan.kernel) not in (Gaussian, Linear):
+            raise ValueError(f"A Bank takes a Gaussian or a Linear kernel. Got {plan.kernel!r}.")
+        if type(plan.budget) not in (Recent, Smallest) or plan.budget.size > MOST_TERMS:
+            raise ValueError(
+                f"The 'budget' of a Bank must be an integer, Recent or Smallest of at most {MOST_TERMS} terms. "
+                f"Got {self.params['budget']!r}."
+            )
+        if plan.rule.adapts_step:
+            raise ValueError("A Bank has no step=MetaDescent. Use Fixed, InverseSqrt or Decaying.")
+        blocks = PIECE // (plan.budget.size * (self.n_features + 4) * LANES_CODES["lanes"])
+        self.rows_at_a_time = max(int(blocks), 64) * LANES_CODES["lanes"]
+
+    def blank(self):
+        """An ordinary model with these parameters that has learned nothing."""
+        params = copy.deepcopy(self.params)
+        if params["rule"] not in tuple(RULES):
+            raise bad_parameter("Bank", "rule", "'silk' or 'norma'", params["rule"])
+        if params["rule"] == "norma" and params["penalty"] is not None:
+            raise ValueError("penalty is for rule='silk'; rule='norma' has none.")
+        given = {name: params[name] for name in ("step", "regularization", "penalty") if params[name] is not None}
+        algorithm = RULES[params["rule"]]
+        return algorithm(params["loss"], params["kernel"], budget=params["budget"], offset=params["offset"], **given)
+
+    def core(self):
+        """Arguments for `Models`."""
+        gaussian, rule = isinstance(self.plan.kernel, Gaussian), self.plan.rule
+        implicit = isinstance(rule, Implicit)
+        return {
+            "loss": self.loss.core(),
+            "step": rule.step.core(),
+            "implicit": implicit,
+            "regularization": rule.regularization,
+            "penalty": rule.penalty if implicit else 1.0,
+            "recent": isinstance(self.plan.budget, Recent),
+            "slots": int(self.plan.budget.size),
+            "offset": self.plan.offset,
+            "gamma": self.plan.kernel.ops()[0]["a"] if gaussian else None,
+            "n_features": self.n_features,
+        }
+
+    def is_like(self, other):
+        """Whether models of both are of one kind."""
+        mine, others = self.plan.parts(), other.plan.parts()
+        return self.n_features == other.n_features and all(same_parameters(mine[name], others[name]) for name in mine)
+
+
+LANES = LANES_CODES["lanes"]
+
+
+def as_keys(keys, n):
+    """n keys as a list; numpy's numbers become Python's, which are equal and hash faster."""
+    if isinstance(keys, str) or not hasattr(keys, "__len__"):
+        raise TypeError(f"keys must be a list or array with a key for each row of X. Got {type(keys).__name__} instead.")
+    if isinstance(keys, (list, tuple)):
+        keys = [key.item() if isinstance(key, np.generic) else key for key in keys]
+    else:
+        column = np.asarray(keys)
+        if column.ndim != 1:
+            raise ValueError(f"keys must be one-dimensional. Got an array of shape {column.shape} instead.")
+        keys = column.tolist()
+    validation.check_length(keys, n, "keys")
+    return keys
+
+
+def pieces(n, numbers, n_models, rows):
+    """The n rows of a call, so many at a time: (slice, groups or None, (first place, end of places))."""
+    for begin in range(0, n, rows):
+        end = min(begin + rows, n)
+        if numbers is None:
+            yield slice(begin, end), None, (begin // LANES, -(-end // LANES))
+        else:
+            blocks, starts, order = grouped(numbers[begin:end], n_models)
+            yield slice(begin, end), (blocks, starts, order + begin if begin else order), (0, len(blocks))
+
+
+def grouped(numbers, n_models):
+    """(blocks that have rows, where the rows of each lane begin, rows in that order); rows without a model left out."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    known = slice(np.searchsorted(ordered, 0), np.searchsorted(ordered, n_models))
+    order, ordered = np.ascontiguousarray(order[known]), ordered[known]
+    blocks = np.unique(ordered // LANES)
+    starts = np.searchsorted(ordered, blocks[:, None] * LANES + np.arange(LANES + 1))
+    return blocks, np.ascontiguousarray(starts, dtype=np.int64), order.astype(np.int64, copy=False)
+
+
+def checked_numbers(keys, n, n_models):
+    """Numbers of models for n rows."""
+    numbers = np.asarray(keys)
+    validation.check_length(numbers, n, "keys")
+    if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
+        raise TypeError(f"keys must be whole numbers of models with n_models=. Got dtype {numbers.dtype} instead.")
+    if n and not (0 <= numbers.min() and numbers.max() < n_models):
+        raise ValueError(f"keys must be between 0 and {n_models - 1}. Got {numbers.min()} to {numbers.max()} instead.")
+    return numbers.astype(np.int64)
+
+
+def checked_mask(active, n):
+    """Which of n rows count, as booleans."""
+    active = np.asarray(active)
+    if active.dtype != bool or active.shape != (n,):
+        raise ValueError(
+            f"active must hold a boolean for each of the {n} rows of X. Got dtype {active.dtype} and shape "
+            f"{active.shape} instead."
+        )
+    return np.ascontiguousarray(active)
+
+
+def targets(plan, labels, y, n, active=None, classes=None):
+    """(y as numbers, labels to go on with)."""
+    task = plan.loss.task
+    if task == "novelty":
+        return None, None
+    rows = slice(None) if active is None else active
+    if task == "regression":
+        if active is not None:
+            y = validation.check_column(y, n)[rows]
+        some = validation.check_targets(y, n if active is None else len(y))
+    else:
+        column = label_column(y, n)[rows]
+        if classes is not None and labels is not None and labels.agreeing_with(classes) is None:
+            raise ValueError(f"classes={classes!r} is not the same as on the first call: {labels.classes.tolist()!r}.")
+        if not len(column) and labels is None and classes is None:
+            raise ValueError("No row is active, so that y shows no label. Pass classes=[...] with both.")
+        labels = labels or BinaryLabels.first_seen(column, classes)
+        some, labels = labels.encode(column)
+    y = np.zeros(n)
+    y[rows] = some
+    return y, labels
+
+
+def write(bank, path):
+    """Write a bank; see `Bank.save`."""
+    learned, arrays = bank._to_dict(), {}
+    if learned is not None:
+        if any(type(key) not in (bool, int, float, str) for key in learned["keys"] or ()):
+            raise TypeError("Keys must be numbers or strings to be saved. Pickle the bank instead.")
+        learned = {**learned, "params": encoded(learned["params"], arrays), "models": encoded(learned["models"], arrays)}
+    header = {
+        "format": modelfile.FORMAT,
+        "version": modelfile.VERSION,
+        "algorithm": "Bank",
+        "params": encoded(bank.get_params(deep=False), arrays),
+        "state": learned,
+    }
+    header["digest"] = modelfile._digest(header, arrays)
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    modelfile._write(os.fspath(path), arrays)
+
+
+def read(path):
+    """(parameters, what is learned or None) from a file that `save` wrote."""
+    path = os.fspath(path)
+    path = path if os.path.exists(path) or path.endswith(".npz") else path + ".npz"
+    header, arrays = modelfile._read(path)
+    if header.get("algorithm") != "Bank":
+        raise ValueError(f"{path} holds a {header.get('algorithm')}, not a bank; use onlinekernels.load.")
+    try:
+        params, learned = decoded(header["params"], arrays), header["state"]
+        if learned is not None:
+            learned = {**learned, "params": decoded(learned["params"], arrays), "models": decoded(learned["models"], arrays)}
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{path} cannot be loaded: {error}.") from error
+    return params, learned
+
+
+def encoded(values, arrays):
+    return {name: modelfile._encoded(value, name, arrays) for name, value in values.items()}
+
+
+def decoded(values, arrays):
+    return {name: modelfile._decoded(value, arrays) for name, value in values.items()}
