@@ -5,6 +5,7 @@ import copy
 import json
 import os
 from itertools import islice
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,7 @@ MOST_THREADS = 1024
 NUMBERS = {"t_": "t", "intercept_": "offset"}
 
 
+@dataclass(eq=False, repr=False)
 class Bank(Parameterized):
     """Many independent small models of one kind, which learn side by side.
 
@@ -101,21 +103,20 @@ class Bank(Parameterized):
     array([5. , 5.2, 9. ])
     """
 
-    def __init__(self, n_features: int, loss: Loss | str | None = None, kernel: Kernel | str | None = None, *,
-                 n_models: int | None = None, rule: str = "silk", budget: Budget | int = 20,
-                 step: float | Step | None = None, regularization: float | None = None, penalty: float | None = None,
-                 offset: bool | None = None, threads: int = 1) -> None:
-        self.n_features = n_features
-        self.loss = loss
-        self.kernel = kernel
-        self.n_models = n_models
-        self.rule = rule
-        self.budget = budget
-        self.step = step
-        self.regularization = regularization
-        self.penalty = penalty
-        self.offset = offset
-        self.threads = threads
+    n_features: int
+    loss: Loss | str | None = None
+    kernel: Kernel | str | None = None
+    _: KW_ONLY
+    n_models: int | None = None
+    rule: str = "silk"
+    budget: Budget | int = 20
+    step: float | Step | None = None
+    regularization: float | None = None
+    penalty: float | None = None
+    offset: bool | None = None
+    threads: int = 1
+
+    def __post_init__(self) -> None:
         self._begin()
 
     def _begin(self):

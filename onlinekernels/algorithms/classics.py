@@ -1,6 +1,7 @@
 """The classics for two classes, budgets of their own included: ALMA, Ballseptron, ROMMA, voted Perceptron, Forgetron, Projectron."""
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -94,24 +95,17 @@ class Relaxed(Rule):
     ----------
     aggressive : bool
         Move whenever y w.x < 1, not only after mistakes.
-    cap : float or None
-        |w| stays within it.
     """
 
-    _values = {"aggressive": check_flag, "cap": check_positive.or_none}
+    _values = {"aggressive": check_flag}
     losses = (Hinge,)
     words = "ROMMA"
     exact_norms = True
     knows_weights = False
     core_class = core.Relaxed
 
-    def __init__(self, aggressive=False, cap=None):
+    def __init__(self, aggressive=False):
         self.aggressive = aggressive
-        self.cap = cap
-
-    @property
-    def norm_bound(self):
-        return self.cap or 0.0
 
     def core(self, function):
         return self.core_class(**self.settings(), aggressive=self.aggressive)
@@ -160,6 +154,7 @@ class TwoClasses(OnlineLearner):
         return Hinge(margin=0.0)
 
 
+@dataclass(eq=False, repr=False)
 class ALMA(TwoClasses):
     """Approximate large margin algorithm ALMA_2(alpha) (Gentile 2001).
 
@@ -200,17 +195,15 @@ class ALMA(TwoClasses):
 
     _rule = Approximate
 
-    def __init__(self, kernel: KernelLike | None = None, *, alpha: float = 0.9, B: float | None = None,
-                 C: float | None = None, budget: Budget | int | None = None, scale: bool | RunningScaler = False,
-                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.B = B
-        self.C = C
-        self.budget = budget
-        self.scale = scale
-        self.encode = encode
-        self.epochs = epochs
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    alpha: float = 0.9
+    B: float | None = None
+    C: float | None = None
+    budget: Budget | int | None = None
+    scale: bool | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     _default_kernel = staticmethod(defaults.normalized)
 
@@ -222,6 +215,7 @@ class ALMA(TwoClasses):
         return Plan.of(self, Approximate(alpha, float(B), float(C)), kernel=kernel)
 
 
+@dataclass(eq=False, repr=False)
 class Ballseptron(TwoClasses):
     """The Perceptron with a ball around each example (Shalev-Shwartz and Singer 2005).
 
@@ -262,19 +256,19 @@ class Ballseptron(TwoClasses):
 
     _rule = Ball
 
-    def __init__(self, kernel: KernelLike | None = None, *, radius: float = 0.1, budget: Budget | int | None = None,
-                 scale: bool | RunningScaler = False, encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.kernel = kernel
-        self.radius = radius
-        self.budget = budget
-        self.scale = scale
-        self.encode = encode
-        self.epochs = epochs
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    radius: float = 0.1
+    budget: Budget | int | None = None
+    scale: bool | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     def _plan(self):
         return Plan.of(self, Ball(check_positive(self, "radius")))
 
 
+@dataclass(eq=False, repr=False)
 class ROMMA(TwoClasses):
     """Relaxed online maximum margin algorithm (Li and Long 2002).
 
@@ -283,17 +277,14 @@ class ROMMA(TwoClasses):
 
     |w| grows by every update, and 1 / |w| bounds the margin of the examples. On data that no w separates it would
     grow without end. An example that contradicts w, up to rounding, or would take |w| |x| beyond 1e5 starts anew with
-    w = y x / |x|^2; the latter is worth a `LearningWarning`, once. A `cap` keeps w shorter,
-    so that it never starts anew. Neither makes it a good choice for such data: it believes every example.
+    w = y x / |x|^2; the latter is worth a `LearningWarning`, once. It is no good choice for such data: it believes every
+    example.
 
     Parameters
     ----------
     {kernel}
     aggressive : bool
         Move whenever y w.x < 1, not only after mistakes.
-    cap : float or None
-        The largest |w|: what is longer is scaled back to it; positive. None is no cap. 1 / |w| is a margin, so a cap says
-        which margin is too small to be asked for.
     {budget}
     {scale}
     {encode}
@@ -313,21 +304,19 @@ class ROMMA(TwoClasses):
 
     _rule = Relaxed
 
-    def __init__(self, kernel: KernelLike | None = None, *, aggressive: bool = False, cap: float | None = None,
-                 budget: Budget | int | None = None, scale: bool | RunningScaler = False,
-                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.kernel = kernel
-        self.aggressive = aggressive
-        self.cap = cap
-        self.budget = budget
-        self.scale = scale
-        self.encode = encode
-        self.epochs = epochs
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    aggressive: bool = False
+    budget: Budget | int | None = None
+    scale: bool | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     def _plan(self):
-        return Plan.of(self, Relaxed(check_flag(self, "aggressive"), check_positive.or_none(self, "cap")))
+        return Plan.of(self, Relaxed(check_flag(self, "aggressive")))
 
 
+@dataclass(eq=False, repr=False)
 class VotedPerceptron(TwoClasses):
     """The Perceptron, predicting with all the hypotheses it ever had (Freund and Schapire 1999).
 
@@ -358,13 +347,12 @@ class VotedPerceptron(TwoClasses):
 
     _rule = Voted
 
-    def __init__(self, kernel: KernelLike | None = None, *, vote: bool = True, scale: bool | RunningScaler = False,
-                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.kernel = kernel
-        self.vote = vote
-        self.scale = scale
-        self.encode = encode
-        self.epochs = epochs
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    vote: bool = True
+    scale: bool | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     def _plan(self):
         check_flag(self, "vote")
@@ -402,6 +390,7 @@ class Projected(Rule):
         return {**super().settings(), "tolerance": self.margin_tolerance}
 
 
+@dataclass(eq=False, repr=False)
 class Forgetron(TwoClasses):
     """The self-tuned Forgetron (Dekel, Shalev-Shwartz and Singer 2008): a Perceptron that forgets slowly.
 
@@ -445,19 +434,19 @@ class Forgetron(TwoClasses):
     _rule = Gradient
     _budget_of_int = Shrinking
 
-    def __init__(self, kernel: KernelLike | None = None, *, budget: int = 100, scale: bool | RunningScaler = False,
-                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.kernel = kernel
-        self.budget = budget
-        self.scale = scale
-        self.encode = encode
-        self.epochs = epochs
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    budget: int = 100
+    scale: bool | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     def _plan(self):
         check_count(self, "budget")
         return Plan.of(self, Gradient(Fixed(1.0)))
 
 
+@dataclass(eq=False, repr=False)
 class Projectron(OnlineLearner):
     """Projectron and Projectron++ (Orabona, Keshet and Caputo 2009): a Perceptron that never forgets a term.
 
@@ -515,18 +504,16 @@ class Projectron(OnlineLearner):
     _rule = Projected
     _takes_many = True
 
-    def __init__(self, kernel: KernelLike | None = None, *, aggressive: bool = False, tolerance: float = 0.0,
-                 margin_tolerance: float = 0.5, budget: int = 300, class_weight: ClassWeight | None = None,
-                 scale: bool | RunningScaler = False, encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.kernel = kernel
-        self.aggressive = aggressive
-        self.tolerance = tolerance
-        self.margin_tolerance = margin_tolerance
-        self.budget = budget
-        self.class_weight = class_weight
-        self.scale = scale
-        self.encode = encode
-        self.epochs = epochs
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    aggressive: bool = False
+    tolerance: float = 0.0
+    margin_tolerance: float = 0.5
+    budget: int = 300
+    class_weight: ClassWeight | None = None
+    scale: bool | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     @property
     def loss(self) -> Any:

@@ -1,6 +1,7 @@
 """Implicit updates: ILK and SILK (I)."""
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from onlinekernels._core import metadescent, rules
@@ -109,6 +110,7 @@ class Implicit(Rule):
         return {**super().settings(), "regularization": self.regularization, "penalty": self.penalty}
 
 
+@dataclass(eq=False, repr=False)
 class ILK(OnlineLearner):
     """Implicit online learning with kernels, I (8).
 
@@ -165,28 +167,22 @@ class ILK(OnlineLearner):
 
     _rule = Implicit
 
-    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *,
-                 step: float | Step | None = None, regularization: float | None = None, penalty: float = 1.0,
-                 exact: bool = False, average: bool = False, budget: Budget | int | None = None,
-                 offset: bool | None = None, labels: LabelStructure | None = None,
-                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
-                 scale_target: bool | str | RunningScaler = False, encode: bool | RunningEncoder = False,
-                 epochs: int = 1) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.step = step
-        self.regularization = regularization
-        self.penalty = penalty
-        self.exact = exact
-        self.average = average
-        self.budget = budget
-        self.offset = offset
-        self.labels = labels
-        self.class_weight = class_weight
-        self.scale = scale
-        self.scale_target = scale_target
-        self.encode = encode
-        self.epochs = epochs
+    loss: Loss | str | None = None
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    step: float | Step | None = None
+    regularization: float | None = None
+    penalty: float = 1.0
+    exact: bool = False
+    average: bool = False
+    budget: Budget | int | None = None
+    offset: bool | None = None
+    labels: LabelStructure | None = None
+    class_weight: ClassWeight | None = None
+    scale: bool | RunningScaler = False
+    scale_target: bool | str | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     @classmethod
     def self_tuning(cls, kernel: KernelLike | None = None, *, radius: float = 1.0, examples: int = 100_000,

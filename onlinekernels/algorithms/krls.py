@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -130,6 +131,7 @@ def _is_regression(model):
     return model._current_loss().task == "regression"
 
 
+@dataclass(eq=False, repr=False)
 class KRLS(OnlineLearner):
     """Kernel recursive least squares: it keeps what it knows of f, and how well it knows it.
 
@@ -194,22 +196,18 @@ class KRLS(OnlineLearner):
     _rule = Recursive
     _default_kernel = staticmethod(defaults.process)
 
-    def __init__(self, loss: Any = "squared", kernel: KernelLike | None = None, *, noise: float | str = 0.1,
-                 memory: float = 1.0, budget: int | None = 150, tolerance: float = 1e-3,
-                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
-                 scale_target: bool | str | RunningScaler = False, encode: bool | RunningEncoder = False,
-                 epochs: int = 1) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.noise = noise
-        self.memory = memory
-        self.budget = budget
-        self.tolerance = tolerance
-        self.class_weight = class_weight
-        self.scale = scale
-        self.scale_target = scale_target
-        self.encode = encode
-        self.epochs = epochs
+    loss: Any = "squared"
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    noise: float | str = 0.1
+    memory: float = 1.0
+    budget: int | None = 150
+    tolerance: float = 1e-3
+    class_weight: ClassWeight | None = None
+    scale: bool | RunningScaler = False
+    scale_target: bool | str | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     def _plan(self):
         rule = Recursive(

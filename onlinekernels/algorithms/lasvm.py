@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,6 +58,7 @@ class Pairwise(Rule):
         return {**super().settings(), "penalty": self.penalty, "tolerance": self.tolerance}
 
 
+@dataclass(eq=False, repr=False)
 class LASVM(TwoClasses):
     """The support vector machine with an offset, online (Bordes, Ertekin, Weston and Bottou 2005).
 
@@ -122,17 +124,15 @@ class LASVM(TwoClasses):
 
     _rule = Pairwise
 
-    def __init__(self, kernel: KernelLike | None = None, *, penalty: float = 1.0, tolerance: float = 1e-3,
-                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
-                 encode: bool | RunningEncoder = False, epochs: int = 1000, random_state: int | None = 0) -> None:
-        self.kernel = kernel
-        self.penalty = penalty
-        self.tolerance = tolerance
-        self.class_weight = class_weight
-        self.scale = scale
-        self.encode = encode
-        self.epochs = epochs
-        self.random_state = random_state
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    penalty: float = 1.0
+    tolerance: float = 1e-3
+    class_weight: ClassWeight | None = None
+    scale: bool | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1000
+    random_state: int | None = 0
 
     @property
     def loss(self) -> Any:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from onlinekernels._core import metadescent, rules
@@ -87,6 +88,7 @@ class Gradient(Rule):
         return self.core_class(**self.settings(), **({"per_feature": True} if self.per_feature else {}))
 
 
+@dataclass(eq=False, repr=False)
 class NORMA(OnlineLearner):
     """Naive Online Regularized-risk Minimization Algorithm, K (9).
 
@@ -136,25 +138,20 @@ class NORMA(OnlineLearner):
 
     _rule = Gradient
 
-    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *, step: float | Step = 0.1,
-                 regularization: float = 1e-3, average: bool = False, budget: Budget | int | None = None,
-                 offset: bool | None = None, labels: LabelStructure | None = None,
-                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
-                 scale_target: bool | str | RunningScaler = False, encode: bool | RunningEncoder = False,
-                 epochs: int = 1) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.step = step
-        self.regularization = regularization
-        self.average = average
-        self.budget = budget
-        self.offset = offset
-        self.labels = labels
-        self.class_weight = class_weight
-        self.scale = scale
-        self.scale_target = scale_target
-        self.encode = encode
-        self.epochs = epochs
+    loss: Loss | str | None = None
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    step: float | Step = 0.1
+    regularization: float = 1e-3
+    average: bool = False
+    budget: Budget | int | None = None
+    offset: bool | None = None
+    labels: LabelStructure | None = None
+    class_weight: ClassWeight | None = None
+    scale: bool | RunningScaler = False
+    scale_target: bool | str | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     @classmethod
     def self_tuning(cls, kernel: KernelLike | None = None, *, radius: float = 1.0, examples: int = 100_000,
@@ -220,6 +217,7 @@ class NORMA(OnlineLearner):
         return Plan.of(self, Gradient(as_step(self.step, self), regularization))
 
 
+@dataclass(eq=False, repr=False)
 class Perceptron(OnlineLearner):
     """The kernel Perceptron: on a mistake, y f(x) <= 0, add y k(x, .).
 
@@ -263,19 +261,16 @@ class Perceptron(OnlineLearner):
     _rule = Gradient
     _takes_many = True
 
-    def __init__(self, kernel: KernelLike | None = None, *, update: str | None = None, average: bool = False,
-                 budget: Budget | int | None = None, offset: bool | None = None,
-                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
-                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.kernel = kernel
-        self.update = update
-        self.average = average
-        self.budget = budget
-        self.offset = offset
-        self.class_weight = class_weight
-        self.scale = scale
-        self.encode = encode
-        self.epochs = epochs
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    update: str | None = None
+    average: bool = False
+    budget: Budget | int | None = None
+    offset: bool | None = None
+    class_weight: ClassWeight | None = None
+    scale: bool | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     @property
     def loss(self) -> Any:

@@ -1,6 +1,7 @@
 """Projections onto what an example asks for: the passive-aggressive family, and with a norm ball (H part 2)."""
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from onlinekernels._core import rules
@@ -82,6 +83,7 @@ class Aggressive(Rule):
         return self.core_class(**self.settings(), squared=self.squared)
 
 
+@dataclass(eq=False, repr=False)
 class PassiveAggressive(OnlineLearner):
     """Passive-aggressive: change f as little as possible so that the example is right.
 
@@ -122,23 +124,19 @@ class PassiveAggressive(OnlineLearner):
 
     _rule = Aggressive
 
-    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *, penalty: float = 1.0,
-                 variant: str = "PA-I", budget: Budget | int | None = None, offset: bool | None = None,
-                 labels: LabelStructure | None = None, class_weight: ClassWeight | None = None,
-                 scale: bool | RunningScaler = False, scale_target: bool | str | RunningScaler = False,
-                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.penalty = penalty
-        self.variant = variant
-        self.budget = budget
-        self.offset = offset
-        self.labels = labels
-        self.class_weight = class_weight
-        self.scale = scale
-        self.scale_target = scale_target
-        self.encode = encode
-        self.epochs = epochs
+    loss: Loss | str | None = None
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    penalty: float = 1.0
+    variant: str = "PA-I"
+    budget: Budget | int | None = None
+    offset: bool | None = None
+    labels: LabelStructure | None = None
+    class_weight: ClassWeight | None = None
+    scale: bool | RunningScaler = False
+    scale_target: bool | str | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     def _plan(self):
         if self.variant not in ("PA", "PA-I", "PA-II"):
@@ -150,6 +148,7 @@ class PassiveAggressive(OnlineLearner):
 check_radius = Real("a number from 1e-100 to 1e100", lambda value: 1e-100 < value < 1e100)
 
 
+@dataclass(eq=False, repr=False)
 class Projection(OnlineLearner):
     """Move f to the nearest function that suits the example, H Fig. 2 and Fig. 4.
 
@@ -194,20 +193,17 @@ class Projection(OnlineLearner):
 
     _rule = Aggressive
 
-    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *, radius: float | None = None,
-                 budget: Budget | int | None = None, offset: bool | None = None, labels: LabelStructure | None = None,
-                 scale: bool | RunningScaler = False, scale_target: bool | str | RunningScaler = False,
-                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.radius = radius
-        self.budget = budget
-        self.offset = offset
-        self.labels = labels
-        self.scale = scale
-        self.scale_target = scale_target
-        self.encode = encode
-        self.epochs = epochs
+    loss: Loss | str | None = None
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    radius: float | None = None
+    budget: Budget | int | None = None
+    offset: bool | None = None
+    labels: LabelStructure | None = None
+    scale: bool | RunningScaler = False
+    scale_target: bool | str | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     def _plan(self):
         return Plan.of(self, Aggressive(radius=check_radius.or_none(self, "radius")))

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -307,6 +307,7 @@ class SelfTunedPlan(CompositePlan):
     window: int
 
 
+@dataclass(eq=False, repr=False)
 class SelfTuned(OnlineComposite):
     """A posterior that learns its kernel on the stream: which features matter, how much noise there is, how fast to forget.
 
@@ -362,17 +363,15 @@ class SelfTuned(OnlineComposite):
 
     _plan_class = SelfTunedPlan
 
-    def __init__(self, loss: Any = None, *, axes: str = "auto", budget: int = 150, window: int = 2000,
-                 frozen: bool = False, class_weight: ClassWeight | None = None,
-                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.loss = loss
-        self.axes = axes
-        self.budget = budget
-        self.window = window
-        self.frozen = frozen
-        self.class_weight = class_weight
-        self.encode = encode
-        self.epochs = epochs
+    loss: Any = None
+    _: KW_ONLY
+    axes: str = "auto"
+    budget: int = 150
+    window: int = 2000
+    frozen: bool = False
+    class_weight: ClassWeight | None = None
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     def _settings(self):
         loss = as_loss("squared" if self.loss is None else self.loss, self)

@@ -1,7 +1,7 @@
 """Local averages over a budget of rows."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +42,7 @@ class SmootherPlan(CompositePlan):
         return float(self.loss.nu) if self.loss.task == "novelty" else 0.0
 
 
+@dataclass(eq=False, repr=False)
 class Smoother(OnlineComposite):
     """Local averages: what the rows near an example say, weighted by a kernel, over a budget of rows.
 
@@ -89,17 +90,15 @@ class Smoother(OnlineComposite):
 
     _plan_class = SmootherPlan
 
-    def __init__(self, loss: Any = None, kernel: Kernel | str | None = None, *, budget: Budget | int = 1000,
-                 neighbours: int | None = None, class_weight: ClassWeight | None = None,
-                 scale: bool | RunningScaler = False, encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.budget = budget
-        self.neighbours = neighbours
-        self.class_weight = class_weight
-        self.scale = scale
-        self.encode = encode
-        self.epochs = epochs
+    loss: Any = None
+    kernel: Kernel | str | None = None
+    _: KW_ONLY
+    budget: Budget | int = 1000
+    neighbours: int | None = None
+    class_weight: ClassWeight | None = None
+    scale: bool | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     def _settings(self):
         loss = as_loss("squared" if self.loss is None else self.loss, self)

@@ -1,6 +1,7 @@
 """SVMD: explicit gradient steps whose size adapts itself (V)."""
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from onlinekernels.algorithms.norma import Gradient
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["SVMD"]
 
 
+@dataclass(eq=False, repr=False)
 class SVMD(OnlineLearner):
     """Step-size adaptation in a Hilbert space, V Algorithm 2.
 
@@ -74,30 +76,24 @@ class SVMD(OnlineLearner):
 
     _rule = Gradient
 
-    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *, step: float = 0.1,
-                 meta_step: float = 0.1, memory: float = 0.99, offset_step: MetaDescent | None = None,
-                 margin_step: MetaDescent | None = None, regularization: float = 1e-3, exact_norms: bool = False,
-                 budget: Budget | int | str | None = "auto", offset: bool | None = None,
-                 labels: LabelStructure | None = None, class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
-                 scale_target: bool | str | RunningScaler = False, encode: bool | RunningEncoder = False,
-                 epochs: int = 1) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.step = step
-        self.meta_step = meta_step
-        self.memory = memory
-        self.offset_step = offset_step
-        self.margin_step = margin_step
-        self.regularization = regularization
-        self.exact_norms = exact_norms
-        self.budget = budget
-        self.offset = offset
-        self.labels = labels
-        self.class_weight = class_weight
-        self.scale = scale
-        self.scale_target = scale_target
-        self.encode = encode
-        self.epochs = epochs
+    loss: Loss | str | None = None
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    step: float = 0.1
+    meta_step: float = 0.1
+    memory: float = 0.99
+    offset_step: MetaDescent | None = None
+    margin_step: MetaDescent | None = None
+    regularization: float = 1e-3
+    exact_norms: bool = False
+    budget: Budget | int | str | None = "auto"
+    offset: bool | None = None
+    labels: LabelStructure | None = None
+    class_weight: ClassWeight | None = None
+    scale: bool | RunningScaler = False
+    scale_target: bool | str | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     def _plan(self):
         step = MetaDescent(

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Integral
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -184,6 +185,7 @@ class ClassifierPlan(FrontDoorPlan):
     threshold: str | None
 
 
+@dataclass(eq=False, repr=False)
 class OnlineKernelClassifier(FrontDoor):
     """A classifier for streams that needs no tuning: a dozen kernel learners, stacked and calibrated.
 
@@ -227,16 +229,14 @@ class OnlineKernelClassifier(FrontDoor):
     _task = "classes"
     _plan_class = ClassifierPlan
 
-    def __init__(self, effort: str = "medium", *, threshold: str | None = None, members: Members | None = None,
-                 class_weight: ClassWeight | None = None, encode: bool | RunningEncoder = True, n_jobs: int = 1,
-                 epochs: int = 1) -> None:
-        self.effort = effort
-        self.threshold = threshold
-        self.members = members
-        self.class_weight = class_weight
-        self.encode = encode
-        self.n_jobs = n_jobs
-        self.epochs = epochs
+    effort: str = "medium"
+    _: KW_ONLY
+    threshold: str | None = None
+    members: Members | None = None
+    class_weight: ClassWeight | None = None
+    encode: bool | RunningEncoder = True
+    n_jobs: int = 1
+    epochs: int = 1
 
     def _settings(self):
         if self.threshold is not None and (not isinstance(self.threshold, str) or self.threshold not in THRESHOLDS):
@@ -277,6 +277,7 @@ class RegressorPlan(FrontDoorPlan):
         return 0 if self.lags else 1
 
 
+@dataclass(eq=False, repr=False)
 class OnlineKernelRegressor(FrontDoor):
     """A regressor for streams that needs no tuning: half a dozen kernel learners and a line, stacked.
 
@@ -333,14 +334,13 @@ class OnlineKernelRegressor(FrontDoor):
     _plan_class = RegressorPlan
     class_weight = None
 
-    def __init__(self, effort: str = "medium", *, lags: int | None = None, members: Members | None = None,
-                 encode: bool | RunningEncoder = True, n_jobs: int = 1, epochs: int = 1) -> None:
-        self.effort = effort
-        self.lags = lags
-        self.members = members
-        self.encode = encode
-        self.n_jobs = n_jobs
-        self.epochs = epochs
+    effort: str = "medium"
+    _: KW_ONLY
+    lags: int | None = None
+    members: Members | None = None
+    encode: bool | RunningEncoder = True
+    n_jobs: int = 1
+    epochs: int = 1
 
     def _settings(self):
         lags = None if self.lags is None else validation.check_count(self, "lags")

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +38,7 @@ class DetectorPlan(CompositePlan):
     memory: int | None
 
 
+@dataclass(eq=False, repr=False)
 class OnlineKernelDetector(EnsembleLearner):
     """A detector of novelty for streams that needs no tuning: densities at several widths, combined and judged by ranks.
 
@@ -82,14 +83,13 @@ class OnlineKernelDetector(EnsembleLearner):
 
     _plan_class = DetectorPlan
 
-    def __init__(self, nu: float = 0.02, effort: str = "medium", *, memory: int | None = None,
-                 encode: bool | RunningEncoder = True, n_jobs: int = 1, epochs: int = 1) -> None:
-        self.nu = nu
-        self.effort = effort
-        self.memory = memory
-        self.encode = encode
-        self.n_jobs = n_jobs
-        self.epochs = epochs
+    nu: float = 0.02
+    effort: str = "medium"
+    _: KW_ONLY
+    memory: int | None = None
+    encode: bool | RunningEncoder = True
+    n_jobs: int = 1
+    epochs: int = 1
 
     def _settings(self):
         if not isinstance(self.effort, str) or self.effort not in EFFORTS:

@@ -1,7 +1,7 @@
 """Ensembles of any models: stacked, or weighed by Hedge."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -312,6 +312,7 @@ class StackingPlan(_PlanOfMembers):
     memory: float
 
 
+@dataclass(eq=False, repr=False)
 class Stacking(_OfMembers):
     """An ensemble whose combiner learns how much to trust each member, and forgets.
 
@@ -354,14 +355,13 @@ class Stacking(_OfMembers):
 
     _plan_class = StackingPlan
 
-    def __init__(self, members: Members, *, memory: float = SHORT, class_weight: ClassWeight | None = None,
-                 encode: bool | RunningEncoder = False, n_jobs: int = 1, epochs: int = 1) -> None:
-        self.members = members
-        self.memory = memory
-        self.class_weight = class_weight
-        self.encode = encode
-        self.n_jobs = n_jobs
-        self.epochs = epochs
+    members: Members
+    _: KW_ONLY
+    memory: float = SHORT
+    class_weight: ClassWeight | None = None
+    encode: bool | RunningEncoder = False
+    n_jobs: int = 1
+    epochs: int = 1
 
     def _settings(self):
         return {**super()._settings(), "memory": check_fraction(self, "memory")}
@@ -381,6 +381,7 @@ class HedgePlan(_PlanOfMembers):
     votes: bool
 
 
+@dataclass(eq=False, repr=False)
 class Hedge(_OfMembers):
     """An ensemble with exponential weights: it loses little more than its best member, whatever happens.
 
@@ -430,17 +431,15 @@ class Hedge(_OfMembers):
 
     _plan_class = HedgePlan
 
-    def __init__(self, members: Members, *, rate: float | None = None, share: float = SHARE, votes: bool = False,
-                 class_weight: ClassWeight | None = None, encode: bool | RunningEncoder = False, n_jobs: int = 1,
-                 epochs: int = 1) -> None:
-        self.members = members
-        self.rate = rate
-        self.share = share
-        self.votes = votes
-        self.class_weight = class_weight
-        self.encode = encode
-        self.n_jobs = n_jobs
-        self.epochs = epochs
+    members: Members
+    _: KW_ONLY
+    rate: float | None = None
+    share: float = SHARE
+    votes: bool = False
+    class_weight: ClassWeight | None = None
+    encode: bool | RunningEncoder = False
+    n_jobs: int = 1
+    epochs: int = 1
 
     def _settings(self):
         settings, task = super()._settings(), self._own_loss().task

@@ -309,7 +309,7 @@ def poly(degree: Any = 3, gamma: Any = 1.0, coef0: Any = 1.0) -> Any:
 
 
 # Those whose parameters all have defaults, and names by which others know them.
-KERNELS = {
+KERNELS: dict[str, Any] = {
     **{cls.__name__.lower(): cls for cls in (Linear, Gaussian, Polynomial, Laplacian, Noise, Constant)},
     "rbf": rbf,
     "poly": poly,
