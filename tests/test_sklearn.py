@@ -54,7 +54,7 @@ MODELS = [
     ok.VotedPerceptron(),
     ok.LASVM(),
     ok.Ballseptron(),
-    ok.ROMMA(aggressive=True, cap=10.0),
+    ok.ROMMA(aggressive=True),
     ok.SVMD("squared", offset=True),
     ok.Adatron(),
 ]

@@ -25,13 +25,13 @@ class LearningWarning(RuntimeWarning):
 def warn_once(state, model):
     """Warn of what the engine of a model's state has noticed, unless that was said before."""
     trouble = state.hypothesis.trouble
-    if state.warned or trouble == RESTARTED and state.plan.rule.norm_bound:  # who has a ball knows
+    if state.warned:
         return
     state.warned = True
     if trouble == RESTARTED:
         message = (
             "ROMMA has started anew: nothing separates the examples, and |w| |x| would have exceeded 1e5. What may help: "
-            "a cap; a narrower kernel, or kernel + Noise(0.1); PassiveAggressive, which tolerates errors."
+            "a narrower kernel, or kernel + Noise(0.1); PassiveAggressive, which tolerates errors."
         )
     elif trouble == NO_BETTER:
         message = _no_better(state, model.get_params(deep=False))

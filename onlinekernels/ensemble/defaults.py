@@ -1,9 +1,8 @@
 """The front door: a classifier and a regressor that need no tuning."""
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
-from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np

@@ -102,10 +102,6 @@ class Report(_Result):
         a regressor, fraction of alerts of a detector.
     squared_error, window_squared_error : float
         Mean squared error of a regressor; otherwise NaN.
-    loss, window_loss : float
-        Mean of the model's own loss at the scores; NaN for a loss of your own without `value`, and for late labels.
-    margin_errors, window_margin_errors : float
-        Fraction of examples within the margin, or outside the tube; NaN for a loss that has neither, and for late labels.
     f1, macro_f1, window_f1, window_macro_f1 : float
         F1 of the second of two classes in sorted order, NaN unless there are two; the mean of F1 over all classes.
     auc, window_auc : float
@@ -135,15 +131,11 @@ class Report(_Result):
     examples: int
     error: float
     squared_error: float
-    loss: float
-    margin_errors: float
     f1: float
     macro_f1: float
     auc: float
     window_error: float
     window_squared_error: float
-    window_loss: float
-    window_margin_errors: float
     window_f1: float
     window_macro_f1: float
     window_auc: float
@@ -174,8 +166,7 @@ class Report(_Result):
     def table(self) -> str:
         """The figures as text."""
         rows = [("", "all", f"last {min(self.window, self.examples)}")]
-        outside = "outside the tube" if self.task == "regression" else "margin errors"
-        for name, word in [*_ratings(self), ("loss", "loss"), ("margin_errors", outside)]:
+        for name, word in _ratings(self):
             values = [getattr(self, window + name) for window in ("", "window_")]
             if not math.isnan(values[0]):
                 rows.append((word, *(shown(self.task, name, value) for value in values)))
@@ -371,7 +362,7 @@ def shown(task, name, value):
     """A measure as text; empty if there is none."""
     if math.isnan(value):
         return ""
-    is_rate = name == "margin_errors" or name.endswith("error") and task != "regression"
+    is_rate = name.endswith("error") and task != "regression"
     return f"{value:.2%}" if is_rate else f"{value:.4g}"
 
 
