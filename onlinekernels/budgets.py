@@ -41,7 +41,7 @@ class Budget(Parameterized):
         self._check_values()
 
     def check_use(self, plan: Any) -> Any:
-        """Raise ValueError for a plan that this budget makes no sense with."""
+        """Raise ValueError for a plan that this budget cannot be used with."""
 
     def room(self, t: Any) -> Any:
         """How many terms there may be after t examples; None for any number."""

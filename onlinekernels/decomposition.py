@@ -68,7 +68,7 @@ class KernelHebbian(RunningTransformer):
     dual_coef_ : array of shape (n_components, n_points)
         Components as combinations of phi of these.
     step_ : array of shape (n_components,)
-        Steps in force, before they shrink by `delay`.
+        Current steps, before they shrink by `delay`.
     t_ : int
         Rows learned.
     n_features_in_, feature_names_in_
@@ -291,7 +291,7 @@ class KernelHebbian(RunningTransformer):
 
     @property
     def step_(self) -> Any:
-        """Steps in force."""
+        """The current steps."""
         return self._attribute()["steps"].copy()
 
     @property

@@ -23,7 +23,7 @@ class LabelStructure(Parameterized):
     nodes: Any  # all labels, and where labels are grouped the groups
 
     def validate(self) -> None:
-        """Raise ValueError if the structure makes no sense."""
+        """Raise ValueError if the structure is invalid."""
         self.nodes()
 
     def names(self) -> Any:

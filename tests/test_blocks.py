@@ -130,9 +130,9 @@ def test_chunks_of_any_size_agree(name):
         assert np.allclose(scores, whole, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(whole[20:]).max()))
     for model in models:
         model._check()
-        assert model.t_ == N and list(model.asleep_) == disabled
+        assert model.t_ == N and list(model.disabled_) == disabled
         assert [member.t for member in model._state.composition.members] == [m.t for m in models[0]._state.composition.members]
-        assert model.asleep_ == models[0].asleep_
+        assert model.disabled_ == models[0].disabled_
     if disabled:
         assert 0 < models[0].named_members_[disabled[0]].t_ < N
     if name != "stacking novelty" and y is not None:
@@ -160,13 +160,13 @@ def test_a_block_that_is_refused_memory_changes_nothing(name):
             struck += 1
         model._check()
         begin = model.t_
-        assert model.asleep_ in (learned.asleep_, after.asleep_)
+        assert model.disabled_ in (learned.disabled_, after.disabled_)
         if begin == 240:
-            assert np.array_equal(model.predict(X[:200]), learned.predict(X[:200])) and model.asleep_ == learned.asleep_
+            assert np.array_equal(model.predict(X[:200]), learned.predict(X[:200])) and model.disabled_ == learned.disabled_
         if begin < 260:
             model.partial_fit(X[begin:260], part(y, slice(begin, 260)))
         found = model._state.composition.scores(model._member_row(model._state, X[0]))[0]
-        assert np.allclose(found, scores, rtol=1e-9, atol=1e-9) and model.asleep_ == after.asleep_
+        assert np.allclose(found, scores, rtol=1e-9, atol=1e-9) and model.disabled_ == after.disabled_
     assert struck > 3
 
 
@@ -196,7 +196,7 @@ def test_a_kernel_that_is_interrupted_while_a_block_is_opened(error):
             model.partial_fit(X[begin:end], NUMBERS[begin:end])
         state.update(at=None)
         model._check()
-        assert begin <= model.t_ < end and model.asleep_ == {}
+        assert begin <= model.t_ < end and model.disabled_ == {}
         if at < 10:
             assert model.t_ == begin and np.array_equal(model.predict(X), before[1])
             assert pickle.dumps([model.named_members_[name] for name in ("posterior", "near", "line", "width", "last")]) == before[0]
@@ -226,7 +226,7 @@ def test_a_signal_in_a_loss_is_raised_when_the_block_is_done(error, nested):
                 model.partial_fit(X[:400], y[:400])
             model._check()
             learned = model.t_
-            assert row < learned <= 400 and caught.value.rows_learned == learned and model.asleep_ == {}
+            assert row < learned <= 400 and caught.value.rows_learned == learned and model.disabled_ == {}
             if learned < 400:
                 model.partial_fit(X[learned:400], y[learned:400])
             assert np.allclose(model.predict_proba(X) if y is LATE else model.predict(X),
@@ -242,7 +242,7 @@ def test_a_loss_that_is_interrupted_for_ever_does_not_keep_the_others():
     with pytest.warns(LearningWarning, match="'look' is disabled, the others go on: SystemExit: again"), pytest.raises(SystemExit):
         model.partial_fit(X[:100], NUMBERS[:100])
     model._check()
-    assert model.named_members_["look"].t_ == 50 < model.t_ and list(model.asleep_) == ["look"]
+    assert model.named_members_["look"].t_ == 50 < model.t_ and list(model.disabled_) == ["look"]
     assert model.partial_fit(X[model.t_:], NUMBERS[model.t_:]).t_ == N
 
 
@@ -264,7 +264,7 @@ def test_the_others_learn_the_same_whether_a_member_fails_or_is_not_there():
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
                 model.partial_fit(X, NUMBERS)
-            assert [str(warning.message).split("'")[1] for warning in told] == ["first", "last"] == list(model.asleep_)
+            assert [str(warning.message).split("'")[1] for warning in told] == ["first", "last"] == list(model.disabled_)
             assert model._state.composition.members[0].t == model._state.composition.members[-1].t == row
             for name, member in alone.named_members_.items():
                 assert np.allclose(model.named_members_[name].predict(X), member.predict(X), rtol=1e-9, atol=1e-9)
@@ -295,7 +295,7 @@ def test_labels_of_a_block_that_was_taken_back_come_in_another_order(classes):
         some.partial_fit(X[40:48], ["four", "three", "one", "four"] * 2)
         some._check()
     assert list(model.classes_) == list(other.classes_)
-    assert np.array_equal(model.predict_proba(X), other.predict_proba(X)) and model.asleep_ == {}
+    assert np.array_equal(model.predict_proba(X), other.predict_proba(X)) and model.disabled_ == {}
     assert [member.label_codes for member in model._state.composition.members] == [[0, 1, 2, 3] if classes is None else [1, 3, 0, 2]] * 6  # as they came
 
 
@@ -337,6 +337,6 @@ def test_a_loss_that_looks_at_its_ensemble_and_two_signals(nested):
                 interrupted += 1
                 assert error.rows_learned == model.t_ - begin
             model._check()
-        assert 1 <= interrupted <= 2 and len(seen) == 302 and not model.asleep_, (interrupted, len(seen), model.asleep_)
+        assert 1 <= interrupted <= 2 and len(seen) == 302 and not model.disabled_, (interrupted, len(seen), model.disabled_)
         assert model.named_members_["near"].t_ == 300
     """)

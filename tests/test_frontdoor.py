@@ -587,5 +587,5 @@ def test_whoever_is_disabled_in_a_detector_is_so_in_a_copy():
     model._state.composition.named()["narrow"].disable(ValueError("no rows"))
     model.partial_fit(rows)
     copy = pickle.loads(pickle.dumps(model))
-    assert copy.asleep_ == {"narrow": "ValueError: no rows"}
+    assert copy.disabled_ == {"narrow": "ValueError: no rows"}
     assert np.array_equal(copy.predict(rows), model.predict(rows)) and np.array_equal(copy.score_samples(rows), model.score_samples(rows))

@@ -173,8 +173,8 @@ def test_members_that_fail_do_so_at_the_same_row(what, monkeypatch):
         with pytest.warns(ok.LearningWarning) as warned:
             scores = learned(model, y)
         model._check()
-        inner = {name: member.asleep_ for name, member in model.named_members_.items() if hasattr(member, "asleep_")}
-        found.append((scores, model.asleep_, inner, [str(each.message) for each in warned]))
+        inner = {name: member.disabled_ for name, member in model.named_members_.items() if hasattr(member, "disabled_")}
+        found.append((scores, model.disabled_, inner, [str(each.message) for each in warned]))
     assert found[0] == found[1] == found[2] and (found[0][1] or any(found[0][2].values()))
     assert OwnSquared.seen if "loss" in what else True, "code of the user's may look at the model"
 

@@ -261,7 +261,7 @@ def test_what_can_be_seen():
         history = model.history_
         assert history["t"].tolist() == [512, 1024] and history["weights"].shape == history["errors"].shape == (2, 4)
         assert history["error"][0] == np.mean(np.array(labels)[:512] != np.tile(LABELS, 4)[:512])
-        assert set(model.contributions(X[0])) == set(model.weights_) and model.asleep_ == {}
+        assert set(model.contributions(X[0])) == set(model.weights_) and model.disabled_ == {}
         assert (model.classes_[model.predict_proba(X).argmax(axis=1)] == model.predict(X)).all()
         pytest.importorskip("matplotlib").use("Agg")
         upper, lower = model.plot()
@@ -338,7 +338,7 @@ def test_members_that_fail_are_disabled():
             model = kind({"picky": picky_member(), **members()})
             with pytest.warns(LearningWarning, match="'picky' is disabled.*too large for me"):
                 found.append(in_chunks(model, size, y))
-            assert list(model.asleep_) == ["picky"] and model.named_members_["picky"].t_ == first and model.t_ == N
+            assert list(model.disabled_) == ["picky"] and model.named_members_["picky"].t_ == first and model.t_ == N
             assert np.isfinite(model.predict(X)).all()
             model._check()
         assert np.allclose(found[0], found[1], atol=1e-8) and np.allclose(found[0], found[2], atol=1e-8)
@@ -369,7 +369,7 @@ def test_the_others_speak_for_a_member_that_is_disabled():
         model = kind({"one": KRLS(budget=20), "picky": picky_member(), "two": KRLS(budget=20)})
         with pytest.warns(LearningWarning, match="'picky' is disabled"):
             found = in_chunks(model, size, 5.0 + NUMBERS, rows=rows)
-        assert list(model.asleep_) == ["picky"]
+        assert list(model.disabled_) == ["picky"]
         alone = KRLS(budget=20).progressive(rows, 5.0 + NUMBERS)
         assert np.allclose(found[100:, 0], alone[100:], rtol=1e-7)
 
@@ -471,12 +471,12 @@ def test_members_know_labels_in_any_order():
     still = {name: model.predict(rows) for name, model in models.items()}
     model = Stacking.from_fitted(models).partial_fit(rows, truth)
     frozen = Stacking.from_fitted(models, frozen=True).partial_fit(rows, truth)
-    assert model.asleep_ == frozen.asleep_ == {} and list(model.classes_) == ["one", "three", "two"]
+    assert model.disabled_ == frozen.disabled_ == {} and list(model.classes_) == ["one", "three", "two"]
     for name in models:
         assert model.errors_[name] == np.mean(said[name] != truth) and frozen.errors_[name] == np.mean(still[name] != truth)
     assert model.error_ < min(np.mean(labels != truth) for labels in said.values()) + 0.05
     model.partial_fit(X[:50], ["four"] * 50)  # who can learn it, does
-    assert set(model.asleep_) == {"many"} or model.asleep_ == {}
+    assert set(model.disabled_) == {"many"} or model.disabled_ == {}
     assert model.predict(X[:50]).tolist().count("four") > 25
     # Losses of two classes, with one of many among them whose labels came in another order.
     two = np.where(X[:, 0] > 0, "yes", "no")
@@ -544,7 +544,7 @@ def test_fitted_members_and_the_protocols_of_others():
     table = frames.DataFrame(X, columns=["a", "b", "c"])
     models = [KRLS(budget=20).fit(table[:150], NUMBERS[:150]), ok.OnlineKernelRegressor(effort="low").fit(table[:150], NUMBERS[:150])]
     model = Stacking.from_fitted(models, memory=0.99).partial_fit(table[150:], NUMBERS[150:])
-    assert model.feature_names_in_.tolist() == ["a", "b", "c"] and model.asleep_ == {} and model.score(table, NUMBERS) > 0.8
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"] and model.disabled_ == {} and model.score(table, NUMBERS) > 0.8
     with pytest.raises(ValueError, match="feature names"):
         model.predict(table[["b", "a", "c"]])
     with pytest.raises(ValueError, match="same feature names"):

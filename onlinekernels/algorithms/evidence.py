@@ -96,7 +96,7 @@ class Features:
 
     @classmethod
     def restored(cls, state, n_features):
-        """The map that `state` described; ValueError if it makes no sense."""
+        """The map that `state` described; ValueError if it is invalid."""
         self = cls.__new__(cls)
         for name, shape in (("mean", (n_features,)), ("slope", (n_features,)), ("knots", (n_features, LEVELS)),
                             ("scores", (n_features, LEVELS))):

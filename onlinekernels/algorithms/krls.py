@@ -331,7 +331,7 @@ class KRLS(OnlineLearner):
 
     @learned
     def noise_(self, state: Any) -> Any:
-        """The variance of y about f that is in force, in scaled units where targets are scaled."""
+        """The current variance of y about f, in scaled units where targets are scaled."""
         return state.hypothesis.rule.noise
 
     @learned

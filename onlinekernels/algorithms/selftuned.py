@@ -73,11 +73,11 @@ class Posterior:
         return self.state.representation.n_terms(self.state)
 
     def to_dict(self):
-        """What is learned, as plain values, nouns and arrays."""
+        """What is learned, as plain values, components and arrays."""
         return {"model": self.state.to_dict()}
 
     def restore(self, saved):
-        """Go on from what `to_dict` gave; ValueError if it makes no sense."""
+        """Go on from what `to_dict` gave; ValueError if it is invalid."""
         state, own = State.from_dict(saved["model"]), self.state
         if (state.n_features, state.targets, state.loss.task) != (own.n_features, own.targets, own.loss.task):
             raise ValueError("a member is for other rows or targets")
@@ -150,7 +150,7 @@ class Tuned(Posterior):
 
     @staticmethod
     def metric_of(saved, n_features, targets):
-        """The metric that `to_dict` described, or None; ValueError if it makes no sense."""
+        """The metric that `to_dict` described, or None; ValueError if it is invalid."""
         if "metric" not in saved:
             return None
         d, values = n_features, []
@@ -245,7 +245,7 @@ class Maker:
         return {**member.model.to_dict(), "status": member.status}
 
     def restored(self, name, saved, joined):
-        """The member that `state_of` described, where so many labels have joined; ValueError if it makes no sense."""
+        """The member that `state_of` described, where so many labels have joined; ValueError if it is invalid."""
         model = self._plain() if name == PLAIN else self._tuned(Tuned.metric_of(saved, self.n_features, self.targets))
         model.restore(saved)
         codes = () if self.targets else model.state.labels.order
@@ -265,14 +265,14 @@ class Maker:
         }
 
     def history_of(self, state):
-        """The same as it was; ValueError if it makes no sense."""
+        """The same as it was; ValueError if it is invalid."""
         times, alarms, seen = (np.asarray(state[name]) for name in ("times", "alarms", "seen"))
         if not len(times) == len(alarms) == len(seen) or seen.shape[1:] != (len(self.kinds), self.n_features + 3):
             raise ValueError("the history does not fit the features")
         if (np.diff(times, prepend=1) < 0).any():
             raise ValueError("the history has times that are not in order")
         if not np.isfinite(seen).all() or (seen < 0.0).any() or (seen[..., -3:-1] == 0.0).any():
-            raise ValueError("the history has numbers that make no sense")
+            raise ValueError("the history has numbers out of range")
         return [
             (int(t), bool(alarm), tuple((row[:-3].copy(), *map(float, row[-3:])) for row in kinds))
             for t, alarm, kinds in zip(times, alarms, seen, strict=True)
@@ -300,7 +300,7 @@ def learned_now(tuning):
 
 @dataclass(frozen=True, eq=False)
 class SelfTunedPlan(CompositePlan):
-    """Parameters of a `SelfTuned` that are in force."""
+    """Current parameters of a `SelfTuned`."""
 
     axes: str
     budget: int

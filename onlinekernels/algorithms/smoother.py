@@ -29,7 +29,7 @@ FARTHEST = 64  # neighbour whose distance may be the unit
 
 @dataclass(frozen=True, eq=False)
 class SmootherPlan(CompositePlan):
-    """Parameters of a `Smoother` that are in force."""
+    """Current parameters of a `Smoother`."""
 
     kernel: Kernel
     budget: Budget

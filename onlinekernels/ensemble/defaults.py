@@ -1,4 +1,4 @@
-"""The front door: a classifier and a regressor that need no tuning."""
+"""The default ensembles: a classifier and a regressor that need no tuning."""
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
@@ -46,7 +46,7 @@ THRESHOLDS = (None, "balanced", "f1")
 
 
 @dataclass(frozen=True, eq=False)
-class FrontDoorPlan(CompositePlan):
+class DefaultPlan(CompositePlan):
     """What the plans of both share."""
 
     effort: str
@@ -54,7 +54,7 @@ class FrontDoorPlan(CompositePlan):
     sparse: bool  # whether rows are
 
 
-class FrontDoor(EnsembleLearner):
+class DefaultEnsemble(EnsembleLearner):
     """Base of the models that need no tuning.
 
     Parameters
@@ -178,14 +178,14 @@ class FrontDoor(EnsembleLearner):
 
 
 @dataclass(frozen=True, eq=False)
-class ClassifierPlan(FrontDoorPlan):
-    """Parameters of an `OnlineKernelClassifier` that are in force."""
+class ClassifierPlan(DefaultPlan):
+    """Current parameters of an `OnlineKernelClassifier`."""
 
     threshold: str | None
 
 
 @dataclass(eq=False, repr=False)
-class OnlineKernelClassifier(FrontDoor):
+class OnlineKernelClassifier(DefaultEnsemble):
     """A classifier for streams that needs no tuning: a dozen kernel learners, stacked and calibrated.
 
     Two or many classes, which may join at any time. Gaussian and Laplacian posteriors with and without memory, behind plain and
@@ -265,8 +265,8 @@ class OnlineKernelClassifier(FrontDoor):
 
 
 @dataclass(frozen=True, eq=False)
-class RegressorPlan(FrontDoorPlan):
-    """Parameters of an `OnlineKernelRegressor` that are in force."""
+class RegressorPlan(DefaultPlan):
+    """Current parameters of an `OnlineKernelRegressor`."""
 
     lags: int | None
 
@@ -277,7 +277,7 @@ class RegressorPlan(FrontDoorPlan):
 
 
 @dataclass(eq=False, repr=False)
-class OnlineKernelRegressor(FrontDoor):
+class OnlineKernelRegressor(DefaultEnsemble):
     """A regressor for streams that needs no tuning: half a dozen kernel learners and a line, stacked.
 
     One or several targets. These are scaled as they come; members are told targets within fences of 3 times the distance of the

@@ -1,4 +1,4 @@
-"""The front door for novelty."""
+"""The default ensemble for novelty detection."""
 from __future__ import annotations
 
 import math
@@ -31,7 +31,7 @@ ROWS = {"low": (200, 300), "medium": (500, 1000), "high": (1000, 3000)}  # that 
 
 @dataclass(frozen=True, eq=False)
 class DetectorPlan(CompositePlan):
-    """Parameters of an `OnlineKernelDetector` that are in force."""
+    """Current parameters of an `OnlineKernelDetector`."""
 
     nu: float
     effort: str

@@ -1,4 +1,4 @@
-"""The members of the front door: which models, with which kernels, at which effort.
+"""The members of the default ensembles: which models, with which kernels, at which effort.
 
 Letters: G is a Gaussian of width w sqrt(d), L a Laplacian (city-block) of width w d, both + 1; GL and LL have Linear() / d beside.
 "Fading" is behind a scaler with a memory of 100 rows, "ranks" behind normal scores of running ranks, "relevance" in units of how
@@ -37,7 +37,7 @@ def fading():
 
 
 def class_members(effort, d):
-    """{name: (model, view)} for classes."""
+    """{name: (model, transform)} for classes."""
     points = POINTS[effort]
 
     def posterior(letters, w, memory=1.0, scale=True, budget=points, tolerance=1e-2, noise=0.3):
@@ -93,7 +93,7 @@ def class_members(effort, d):
 
 
 def number_members(effort, d):
-    """{name: (model, view)} for numbers."""
+    """{name: (model, transform)} for numbers."""
     points = max(72, POINTS[effort])
 
     def posterior(letters, w, noise, memory=1.0, scale=True):
@@ -137,7 +137,7 @@ def number_members(effort, d):
 
 
 def sparse_members(task):
-    """{name: (model, view)} for sparse rows: lines alone."""
+    """{name: (model, transform)} for sparse rows: lines alone."""
     if task == "classes":
         return {f"line {penalty:g}": (PassiveAggressive("multiclass_hinge", "linear", penalty=penalty), None)
                 for penalty in (0.01, 0.1, 1.0)} | {"logistic": (SILK("multiclass_logistic", "linear", budget=None), None)}

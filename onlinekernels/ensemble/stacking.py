@@ -66,7 +66,7 @@ class EnsembleLearner(OnlineComposite):
         return {name: model for name, model in found.items() if model is not None}
 
     @learned
-    def asleep_(self, state: Any) -> Any:
+    def disabled_(self, state: Any) -> Any:
         """Members that failed and take part no more, {name: why}."""
         return {member.name: member.status for member in state.composition.members if member.disabled}
 
@@ -307,7 +307,7 @@ class _OfMembers(EnsembleLearner):
 
 @dataclass(frozen=True, eq=False)
 class StackingPlan(_PlanOfMembers):
-    """Parameters of a `Stacking` that are in force."""
+    """Current parameters of a `Stacking`."""
 
     memory: float
 
@@ -374,7 +374,7 @@ class Stacking(_OfMembers):
 
 @dataclass(frozen=True, eq=False)
 class HedgePlan(_PlanOfMembers):
-    """Parameters of a `Hedge` that are in force."""
+    """Current parameters of a `Hedge`."""
 
     rate: float | None
     share: float
@@ -474,5 +474,5 @@ class Hedge(_OfMembers):
 
     @learned
     def rate_(self, state: Any) -> Any:
-        """The rate in force."""
+        """The current rate."""
         return state.composition.combiner.rate
