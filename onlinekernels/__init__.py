@@ -8,10 +8,10 @@ Five components say what is learned: a kernel, a loss, a step, a budget and (for
 algorithm is a rule plus sensible defaults for the components.
 
 The packages, each of which imports only those before it: ``_core`` (compiled: formulas, points, functions, budgets,
-rules, ensembles, and the run over a stream); ``kernels losses steps budgets labels preprocessing`` (components that users
-name); ``base`` (what all estimators share: parameters, validation, the plan, the state, files); ``algorithms`` (a rule and
-its learners in each file) and ``ensemble``; and what uses them: ``streams bounds evaluate river``,
-``bank decomposition``, ``parallel``, ``cli``.
+rules, ensembles, and the run over a stream); ``kernels losses steps budgets labels preprocessing`` (components that
+users name); ``base`` (what all estimators share: parameters, validation, the plan, the state, files); ``algorithms`` (a
+rule and its learners in each file) and ``ensemble``; and what uses them: ``streams bounds evaluate river``, ``bank
+decomposition``, ``parallel``, ``cli``.
 """
 import importlib
 from typing import TYPE_CHECKING, Any

@@ -51,7 +51,8 @@ class Bank(Parameterized):
         A loss of one output: two classes, regression or novelty. None is `Hinge()`.
     kernel : Gaussian, Linear, their names, or None
         None is a `Gaussian` whose width follows the number of features d: 0.3 sqrt(d) for classes, 0.5 sqrt(d) for
-        numbers, sqrt(d) for novelty. That is for features of the size of 1: all models share it, whatever their rows are.
+        numbers, sqrt(d) for novelty. That is for features of the size of 1: all models share it, whatever their rows
+        are.
     n_models : int or None
         So many models, numbered from 0. None: models have keys.
     rule : "silk" or "norma"
@@ -61,13 +62,13 @@ class Bank(Parameterized):
     step : float, Step or None
         How far an example moves its model; not `MetaDescent`. None is 1 for "silk" and 0.1 for "norma".
     regularization : float or None
-        How fast old coefficients decay; at least 0. None is, for "silk", 3e-3 for classes, 1e-3 for numbers and nu / 200
-        for `NuNovelty`, and 1e-3 for "norma".
+        How fast old coefficients decay; at least 0. None is, for "silk", 3e-3 for classes, 1e-3 for numbers and nu /
+        200 for `NuNovelty`, and 1e-3 for "norma".
     penalty : float or None
         For "silk", how much a loss counts against staying where the function is; positive. None is 1. "norma" has none.
     offset : bool or None
-        Learn an offset beside each function; it is not regularized. None is True for a `Linear` kernel, which otherwise goes
-        through 0.
+        Learn an offset beside each function; it is not regularized. None is True for a `Linear` kernel, which otherwise
+        goes through 0.
     threads : int
         Threads that share the models of a call; from 1 to 1024.
 
@@ -82,11 +83,12 @@ class Bank(Parameterized):
 
     Notes
     -----
-    Parameters are read when the bank first learns, `threads` by every call. The first X decides about the precision: with
-    float32, points, coefficients and kernel values are float32, and twice as many models fit through the processor.
+    Parameters are read when the bank first learns, `threads` by every call. The first X decides about the precision:
+    with float32, points, coefficients and kernel values are float32, and twice as many models fit through the
+    processor.
 
-    An error or Ctrl-C stops a call before its first row or, if it is a long one, between two pieces of it: the exception's
-    ``rows_learned`` says how many rows were learned, and the bank goes on from there.
+    An error or Ctrl-C stops a call before its first row or, if it is a long one, between two pieces of it: the
+    exception's ``rows_learned`` says how many rows were learned, and the bank goes on from there.
 
     Examples
     --------

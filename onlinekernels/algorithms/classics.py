@@ -169,7 +169,8 @@ class ALMA(TwoClasses):
     alpha : float
         How much of the largest margin may be given away, in (0, 1]; 1 asks for no margin at all.
     B : float or None
-        The margin that is asked for, times sqrt(k) / (1 - alpha); positive. None is sqrt(8) / alpha, as in the original.
+        The margin that is asked for, times sqrt(k) / (1 - alpha); positive. None is sqrt(8) / alpha, as in the
+        original.
     C : float or None
         The step, times sqrt(k); positive. None is sqrt(2), as in the original.
     {budget}
@@ -231,8 +232,8 @@ class Ballseptron(TwoClasses):
     ----------
     {kernel}
     radius : float
-        r, the radius of the balls; positive. It should be smaller than the margin that is there; with a much smaller one
-        this is the Perceptron.
+        r, the radius of the balls; positive. It should be smaller than the margin that is there; with a much smaller
+        one this is the Perceptron.
     {budget}
     {scale}
     {encode}
@@ -277,8 +278,8 @@ class ROMMA(TwoClasses):
 
     |w| grows by every update, and 1 / |w| bounds the margin of the examples. On data that no w separates it would
     grow without end. An example that contradicts w, up to rounding, or would take |w| |x| beyond 1e5 starts anew with
-    w = y x / |x|^2; the latter is worth a `LearningWarning`, once. It is no good choice for such data: it believes every
-    example.
+    w = y x / |x|^2; the latter is worth a `LearningWarning`, once. It is no good choice for such data: it believes
+    every example.
 
     Parameters
     ----------
@@ -394,14 +395,14 @@ class Projected(Rule):
 class Forgetron(TwoClasses):
     """The self-tuned Forgetron (Dekel, Shalev-Shwartz and Singer 2008): a Perceptron that forgets slowly.
 
-    On a mistake, y f(x) <= 0, it adds y k(x, .). If that is one term too many, all of f is multiplied by phi and the oldest
-    term goes. phi in (0, 1] is the largest for which ::
+    On a mistake, y f(x) <= 0, it adds y k(x, .). If that is one term too many, all of f is multiplied by phi and the
+    oldest term goes. phi in (0, 1] is the largest for which ::
 
         Q + (sigma phi)^2 + 2 sigma phi - 2 sigma phi^2 mu <= 15/32 M
 
-    where sigma is the absolute coefficient of that term, mu is its margin y_r f(x_r), newcomer included, M counts mistakes,
-    and Q sums up what removals before have added here. So f never forgets faster than it errs, and
-    for k(x, x) <= 1 there is a bound: no more than 2 |g|^2 + 4 sum_t max(0, 1 - y_t g(x_t)) mistakes for any g with
+    where sigma is the absolute coefficient of that term, mu is its margin y_r f(x_r), newcomer included, M counts
+    mistakes, and Q sums up what removals before have added here. So f never forgets faster than it errs, and for k(x,
+    x) <= 1 there is a bound: no more than 2 |g|^2 + 4 sum_t max(0, 1 - y_t g(x_t)) mistakes for any g with
     |g| <= sqrt((budget + 1) / log(budget + 1)) / 4.
 
     Parameters
@@ -453,8 +454,8 @@ class Projectron(OnlineLearner):
     On a mistake, y f(x) <= 0, it adds y k(x, .), as a new term if there is room and the others do not span x. Otherwise
     the terms that are there take over the projection of k(x, .) onto their span.
 
-    Projectron++ (``aggressive=True``) also moves after a margin error, 0 < y f(x) < 1, with no new term: by the projection
-    P k(x, .) times ::
+    Projectron++ (``aggressive=True``) also moves after a margin error, 0 < y f(x) < 1, with no new term: by the
+    projection P k(x, .) times ::
 
         tau = min(l / p, 2 (l - delta^2 / eta) / p, 1),     l = 1 - y f(x),  p = |P k(x, .)|^2,  delta^2 = k(x, x) - p
 

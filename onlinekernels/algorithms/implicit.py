@@ -126,11 +126,12 @@ class ILK(OnlineLearner):
     Parameters
     ----------
     {loss}
-        One of your own may have any convex shape: the coefficient is found by its `derivative`, faster with a `curvature`.
+        One of your own may have any convex shape: the coefficient is found by its `derivative`, faster with a
+        `curvature`.
     {kernel}
     step : float, Step or None
-        eta_t: how far an example moves f; a number means `Fixed`, and `MetaDescent` adapts it. None is 1 on a stream, and
-        ``InverseSqrt(5.0)`` in `fit`, which means a world that stands still.
+        eta_t: how far an example moves f; a number means `Fixed`, and `MetaDescent` adapts it. None is 1 on a stream,
+        and ``InverseSqrt(5.0)`` in `fit`, which means a world that stands still.
     regularization : float or None
         lambda: how fast old coefficients decay; at least 0. None is 3e-3 for classes and 1e-3 for numbers on a stream,
         1 / rows in `fit`, and nu / 200 for `NuNovelty`.
@@ -142,8 +143,8 @@ class ILK(OnlineLearner):
     {average}
     {budget}
     offset : bool or None
-        Learn offsets b as further coordinates of the same arg-min, without regularization. None decides by the kernel: True
-        for a linear one on dense rows, which otherwise goes through 0. `has_offset_` is what was decided.
+        Learn offsets b as further coordinates of the same arg-min, without regularization. None decides by the kernel:
+        True for a linear one on dense rows, which otherwise goes through 0. `has_offset_` is what was decided.
     {labels}
     {class_weight}
     {scale}
@@ -189,8 +190,9 @@ class ILK(OnlineLearner):
                     rate: float = RATE, budget: Budget | int | None = None) -> Any:
         """ILK that need not be told how much the world moves: as `NORMA.self_tuning`, with the same bound.
 
-        What I's theorem 2, corrected, prescribes (`bounds.tune_ilk_mistakes`) is, but for the scale of f, the margin 1, the step 1,
-        lambda = z and the penalty (1 + z) / X^2 with z = sqrt(D2 / T) / B: then every mistake gets a full step.
+        What I's theorem 2, corrected, prescribes (`bounds.tune_ilk_mistakes`) is, but for the scale of f, the margin 1,
+        the step 1, lambda = z and the penalty (1 + z) / X^2 with z = sqrt(D2 / T) / B: then every mistake gets a full
+        step.
 
         Parameters
         ----------
@@ -239,8 +241,8 @@ class SILK(ILK):
 
         f <- argmin 1/2 |f - f_t|^2 + eta_t (lambda/2 |f|^2 + C L(f(x_t), y_t))
 
-    The defaults are for features in comparable units, as behind a running scaler, ``scale=True``. A world that changes fast
-    wants more regularization.
+    The defaults are for features in comparable units, as behind a running scaler, ``scale=True``. A world that changes
+    fast wants more regularization.
 
     Parameters
     ----------

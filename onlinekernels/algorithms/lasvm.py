@@ -68,7 +68,8 @@ class LASVM(TwoClasses):
 
     by steps in pairs of coefficients. An example enters if it makes a pair that is worth a step, and that step is made
     (PROCESS). Then the best pair of all makes another one, and terms with coefficient 0 go that are far from being in
-    a pair (REPROCESS). `finish` makes steps of the second kind until none is worth it: on the terms, that is the solution.
+    a pair (REPROCESS). `finish` makes steps of the second kind until none is worth it: on the terms, that is the
+    solution.
 
     `fit` takes the rows in random order, calls `finish`, and comes back to rows that still make a pair, until there are
     none: that is the solution over all rows, with fewer terms than rows in memory at any time. On a stream, one pass in
@@ -91,8 +92,8 @@ class LASVM(TwoClasses):
         `fit` scales by the means and deviations of all its rows.
     {encode}
     epochs : int
-        Passes that `fit` makes at most; at least 1. It stops when `gap_` is at most the tolerance, and warns if it is not.
-        The first pass is over all rows, others are over those that make a pair.
+        Passes that `fit` makes at most; at least 1. It stops when `gap_` is at most the tolerance, and warns if it is
+        not. The first pass is over all rows, others are over those that make a pair.
     random_state : int or None
         Seed of the order in which `fit` takes the rows; None is another order each time.
 
@@ -100,10 +101,10 @@ class LASVM(TwoClasses):
 
     Notes
     -----
-    After `partial_fit`, `progressive` and `learn_one`, which take rows in the given order, call `finish` when you want the
-    solution. They go on from there. An example that makes no pair is not kept, not even with coefficient 0 as in the
-    paper's PROCESS: the next REPROCESS would drop it. Of a stream that begins with one class only, the first five examples wait
-    for the other one.
+    After `partial_fit`, `progressive` and `learn_one`, which take rows in the given order, call `finish` when you want
+    the solution. They go on from there. An example that makes no pair is not kept, not even with coefficient 0 as in
+    the paper's PROCESS: the next REPROCESS would drop it. Of a stream that begins with one class only, the first five
+    examples wait for the other one.
 
     References
     ----------

@@ -158,25 +158,27 @@ class NORMA(OnlineLearner):
                     rate: float = RATE, budget: Budget | int | None = None) -> Any:
         """NORMA that need not be told how much the world moves: `Hedge` of a few, one for each power of two.
 
-        What K's theorem 3 prescribes for few mistakes needs to know the best sequence of functions: its loss K, norm B and
-        movement D1, D2 (see `bounds.tune_norma_mistakes`), and K leaves open how to do without. With eta' = eta / (1 - eta lambda)
-        and the margin rho = eta' X^2 / 2, all but the scale of f depends on z = eta' lambda alone, by which f decays: 1 - eta lambda =
-        1 / (1 + z). The best z is sqrt(D2 / m) / B, and one of 0, 2, 1, 1/2, 1/4, ..., 1 / examples is within a factor of sqrt(2) of
-        it. A learner for each is run, from the start and for good, and they vote, weighed by exp(-rate mistakes).
+        What K's theorem 3 prescribes for few mistakes needs to know the best sequence of functions: its loss K, norm B
+        and movement D1, D2 (see `bounds.tune_norma_mistakes`), and K leaves open how to do without. With eta' = eta /
+        (1 - eta lambda) and the margin rho = eta' X^2 / 2, all but the scale of f depends on z = eta' lambda alone, by
+        which f decays: 1 - eta lambda = 1 / (1 + z). The best z is sqrt(D2 / m) / B, and one of 0, 2, 1, 1/2, 1/4, ...,
+        1 / examples is within a factor of sqrt(2) of it. A learner for each is run, from the start and for good, and
+        they vote, weighed by exp(-rate mistakes).
 
         What is proven, for any sequence g_t at the margin mu on any stream of m <= `examples`, without a budget: let
 
             E(z) = B^2 + (D2 / z + 2 B D1 + m z B^2) / (2 + z),    C(z) = X^2 E(z) / 4
             M(z) = K/mu + 2 C(z)/mu^2 + 2 sqrt(C(z)/mu^2 (K/mu + C(z)/mu^2))
 
-        The learner of z makes at most M(z) mistakes, K (43)-(45) (it is `bounds.norma_mistakes_untuned`, where this margin costs
-        nothing), and the vote of N of them at most
+        The learner of z makes at most M(z) mistakes, K (43)-(45) (it is `bounds.norma_mistakes_untuned`, where this
+        margin costs nothing), and the vote of N of them at most
 
             (rate M + log N + m log 1 / (1 - 1/examples)) / log(2 / (1 + exp(-rate))),    M = min M(z) over all z there are
 
-        since whenever the vote is wrong, half of the weights at least are, and lose all but exp(-rate) of theirs. With rate 0.5
-        that is 2.3 M + 4.6 (log N + 1), and M is near K's bound for the tuned algorithm: E exceeds B^2 + B (sqrt(m D2) + D1) by 7 % of
-        B sqrt(m D2) or, where sqrt(D2 / m) / B < 1 / m, by 1.5 B^2 at most. `bounds.self_tuned_mistakes` computes it.
+        since whenever the vote is wrong, half of the weights at least are, and lose all but exp(-rate) of theirs. With
+        rate 0.5 that is 2.3 M + 4.6 (log N + 1), and M is near K's bound for the tuned algorithm: E exceeds B^2 + B
+        (sqrt(m D2) + D1) by 7 % of B sqrt(m D2) or, where sqrt(D2 / m) / B < 1 / m, by 1.5 B^2 at most.
+        `bounds.self_tuned_mistakes` computes it.
 
         Parameters
         ----------
@@ -301,8 +303,8 @@ class Perceptron(OnlineLearner):
 def drift_rates(examples):
     """z = 0, and 2, 1, 1/2, 1/4, ... down to 1 / examples or less: sqrt(D2 / m) / B of K (32) is near one of them.
 
-    A sequence of functions of norm B that moves by at most 2 B at a time has sqrt(D2 / m) / B <= 2; one below 1 / m has moved so
-    little that it need not be followed.
+    A sequence of functions of norm B that moves by at most 2 B at a time has sqrt(D2 / m) / B <= 2; one below 1 / m has
+    moved so little that it need not be followed.
 
     >>> drift_rates(8)
     [0.0, 2.0, 1.0, 0.5, 0.25, 0.125]

@@ -93,8 +93,8 @@ class PassiveAggressive(OnlineLearner):
     Parameters
     ----------
     {loss}
-        Here it is `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`. PA-I, and PA-II if it
-        has a `value`, take a convex one of your own, too.
+        Here it is `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`. PA-I, and PA-II if
+        it has a `value`, take a convex one of your own, too.
     {kernel}
     penalty : float
         C, the aggressiveness of PA-I and PA-II; positive.
@@ -161,8 +161,8 @@ class Projection(OnlineLearner):
     Parameters
     ----------
     {loss}
-        Here it is `Hinge`, `Insensitive`, `SquaredInsensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`.
-        Weights of examples, unless they are 0, make no difference to a projection.
+        Here it is `Hinge`, `Insensitive`, `SquaredInsensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or
+        `GraphHinge`. Weights of examples, unless they are 0, make no difference to a projection.
     {kernel}
     radius : float or None
         gamma, from 1e-100 to 1e100. The ball is kept at O(1) per step; a budget that drops a term costs one more kernel

@@ -311,14 +311,14 @@ class SelfTunedPlan(CompositePlan):
 class SelfTuned(OnlineComposite):
     """A posterior that learns its kernel on the stream: which features matter, how much noise there is, how fast to forget.
 
-    Nothing has to be set. After 100, 200, 400, ... examples, at most 4000 apart, the latest are looked at as a whole: their
-    evidence, the probability of all of them under a kernel, is followed uphill as a function of one scale for each axis, of the
-    amplitude, the noise and the forgetting. Then a new posterior replays them in the new metric and goes on. In between it is
-    an ordinary `KRLS`.
+    Nothing has to be set. After 100, 200, 400, ... examples, at most 4000 apart, the latest are looked at as a whole:
+    their evidence, the probability of all of them under a kernel, is followed uphill as a function of one scale for
+    each axis, of the amplitude, the noise and the forgetting. Then a new posterior replays them in the new metric and
+    goes on. In between it is an ordinary `KRLS`.
 
-    Beside it is a plain posterior with a short memory, for what changes faster than a kernel can be learned; answers are a
-    combination of all by least squares. After an abrupt change (the loss of the last 64 examples is twice the usual, and the
-    plain posterior is better) only the latest examples are kept, and the kernel is learned anew.
+    Beside it is a plain posterior with a short memory, for what changes faster than a kernel can be learned; answers
+    are a combination of all by least squares. After an abrupt change (the loss of the last 64 examples is twice the
+    usual, and the plain posterior is better) only the latest examples are kept, and the kernel is learned anew.
 
     Results do not depend on how a stream is cut into calls.
 
@@ -328,8 +328,8 @@ class SelfTuned(OnlineComposite):
         The first is for numbers, one or several, the second for two or many classes. None is for numbers.
     axes : "auto", "own" or "gradient"
         What has a scale each: the features themselves ("own"), or the directions in which f changes most and least
-        ("gradient": eigenvectors of the average outer product of its gradient), for relevance that is not along features.
-        "auto" learns both.
+        ("gradient": eigenvectors of the average outer product of its gradient), for relevance that is not along
+        features. "auto" learns both.
     budget : int
         How many points each learned posterior may have.
     window : int

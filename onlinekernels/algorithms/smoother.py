@@ -46,19 +46,21 @@ class SmootherPlan(CompositePlan):
 class Smoother(OnlineComposite):
     """Local averages: what the rows near an example say, weighted by a kernel, over a budget of rows.
 
-    f(x) = sum_i k(x_i, x) y_i / sum_i k(x_i, x). The loss decides what is averaged: numbers (the regression of Nadaraya and
-    Watson), votes for classes (Parzen's), or nothing but the weights themselves, the log density of a detector. There are no
-    coefficients, so nothing has to converge: what is kept counts at once, and what has left counts no more.
+    f(x) = sum_i k(x_i, x) y_i / sum_i k(x_i, x). The loss decides what is averaged: numbers (the regression of Nadaraya
+    and Watson), votes for classes (Parzen's), or nothing but the weights themselves, the log density of a detector.
+    There are no coefficients, so nothing has to converge: what is kept counts at once, and what has left counts no
+    more.
 
     Weights are taken in logarithms: however far an example is from all rows, it has nearest neighbours.
 
     Parameters
     ----------
     loss : Squared, MulticlassSquared, NuNovelty, their names or None
-        "squared" is for numbers, one or several, "multiclass_squared" for two or many classes, "nunovelty" for a detector,
-        whose threshold is the quantile nu of all scores so far. None is for numbers.
+        "squared" is for numbers, one or several, "multiclass_squared" for two or many classes, "nunovelty" for a
+        detector, whose threshold is the quantile nu of all scores so far. None is for numbers.
     kernel : Gaussian, Laplacian, their names or None
-        How weights fall with the distance. None is a Gaussian whose width is half the distance to the third nearest row.
+        How weights fall with the distance. None is a Gaussian whose width is half the distance to the third nearest
+        row.
     budget : int, Recent or Reservoir
         Which rows are kept: the latest so many, or a uniform sample of all.
     neighbours : int or None
@@ -159,8 +161,8 @@ class Smoother(OnlineComposite):
     def contributions(self, x: Any, top: int | None = 5, label: Any = None) -> Any:
         """Which rows that are kept speak for a prediction, and how much; see `KRLS.contributions`.
 
-        ``kernel`` is the row's share of all weights, and ``coefficient`` what it says: its target, or +1 and -1 for and against
-        the label; for a detector 1.
+        ``kernel`` is the row's share of all weights, and ``coefficient`` what it says: its target, or +1 and -1 for and
+        against the label; for a detector 1.
         """
         top = checked_top(top)
         with self._turn.shared:

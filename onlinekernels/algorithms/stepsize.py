@@ -37,8 +37,8 @@ class SVMD(OnlineLearner):
     offset_step : MetaDescent or None
         eta_b at the beginning, mu_b and lambda_b: the offsets' own, V (50)-(52). None is that of f.
     margin_step : MetaDescent or None
-        eta_eps at the beginning, mu_eps and lambda_eps: those of the margin's or width's logarithm, V (55)-(58), for a nu-loss
-        whose own `margin_step` is None. None is that of f, but with the first step 1, as in V.
+        eta_eps at the beginning, mu_eps and lambda_eps: those of the margin's or width's logarithm, V (55)-(58), for a
+        nu-loss whose own `margin_step` is None. None is that of f, but with the first step 1, as in V.
     regularization : float
         c of V, lambda elsewhere: how fast old coefficients decay; at least 0. step * regularization must not exceed 1;
         an adapted step is capped there.
@@ -46,8 +46,8 @@ class SVMD(OnlineLearner):
         False is the paper: <f, v> and |f|^2 as if no term had ever been dropped. True corrects them
         at each drop, for the price of one more kernel row.
     budget : Budget, int, None or "auto"
-        Which terms stay; an integer means `Recent`, None all of them. "auto" is 512 terms on a stream and 4096 in `fit`;
-        with a linear kernel it is None, for weights.
+        Which terms stay; an integer means `Recent`, None all of them. "auto" is 512 terms on a stream and 4096 in
+        `fit`; with a linear kernel it is None, for weights.
     {offset}
     {labels}
     {class_weight}

@@ -60,7 +60,8 @@ class DefaultEnsemble(EnsembleLearner):
     Parameters
     ----------
     effort : "low", "medium" or "high"
-        How many members there are, and so how long an example takes: about 20, 70 or 150 times as long as with one `SILK`.
+        How many members there are, and so how long an example takes: about 20, 70 or 150 times as long as with one
+        `SILK`.
     members : dict of str to model, list of models or None
         Members of your own instead. None is for those that were chosen for this effort.
     """
@@ -188,9 +189,9 @@ class ClassifierPlan(DefaultPlan):
 class OnlineKernelClassifier(DefaultEnsemble):
     """A classifier for streams that needs no tuning: a dozen kernel learners, stacked and calibrated.
 
-    Two or many classes, which may join at any time. Gaussian and Laplacian posteriors with and without memory, behind plain and
-    fading scalers and running ranks, a kernel that learns itself, local averages, and lines; a combiner that forgets
-    learns whom to trust (`Stacking`). `predict_proba` is held to what happened on the stream.
+    Two or many classes, which may join at any time. Gaussian and Laplacian posteriors with and without memory, behind
+    plain and fading scalers and running ranks, a kernel that learns itself, local averages, and lines; a combiner that
+    forgets learns whom to trust (`Stacking`). `predict_proba` is held to what happened on the stream.
 
     For sparse rows the members are lines alone.
 
@@ -198,8 +199,8 @@ class OnlineKernelClassifier(DefaultEnsemble):
     ----------
     {effort}
     threshold : None, "balanced" or "f1"
-        What predictions are best for: few mistakes; few mistakes in each class, however rare; or the F1 of the rarer of two
-        classes. Probabilities are the same.
+        What predictions are best for: few mistakes; few mistakes in each class, however rare; or the F1 of the rarer of
+        two classes. Probabilities are the same.
     {members}
     {class_weight}
     {encode}
@@ -280,17 +281,18 @@ class RegressorPlan(DefaultPlan):
 class OnlineKernelRegressor(DefaultEnsemble):
     """A regressor for streams that needs no tuning: half a dozen kernel learners and a line, stacked.
 
-    One or several targets. These are scaled as they come; members are told targets within fences of 3 times the distance of the
-    quartiles, so a heavy tail does no harm, unless three in a row are beyond one: a level that lasts is no outlier. Where targets are
-    very skewed, predictions lie between their median and their mean. `predict_interval` covers what it says on the stream: its
-    width is the error that is usual, times what errors nearby were, times what would have covered the last 500. As long as no target
-    was negative, no interval begins below 0.
+    One or several targets. These are scaled as they come; members are told targets within fences of 3 times the
+    distance of the quartiles, so a heavy tail does no harm, unless three in a row are beyond one: a level that lasts is
+    no outlier. Where targets are very skewed, predictions lie between their median and their mean. `predict_interval`
+    covers what it says on the stream: its width is the error that is usual, times what errors nearby were, times what
+    would have covered the last 500. As long as no target was negative, no interval begins below 0.
 
     For sparse rows the members are lines alone.
 
-    With `lags`, the targets are a time series and its last values are the features: ``partial_fit(y)`` and ``progressive(y)`` take
-    the series alone, ``partial_fit(X, y)`` rows beside it that are known before each value. ``predict()`` is the next value;
-    ``forecast(5)``, or ``predict(X)`` with a row for each, the next ones, each from those predicted before it.
+    With `lags`, the targets are a time series and its last values are the features: ``partial_fit(y)`` and
+    ``progressive(y)`` take the series alone, ``partial_fit(X, y)`` rows beside it that are known before each value.
+    ``predict()`` is the next value; ``forecast(5)``, or ``predict(X)`` with a row for each, the next ones, each from
+    those predicted before it.
 
     Parameters
     ----------
@@ -405,8 +407,8 @@ class OnlineKernelRegressor(DefaultEnsemble):
     def predict(self, X: Examples | None = None, return_std: bool = False) -> Any:
         """Targets for the rows of X; with return_std=True also standard deviations of y, noise included.
 
-        With `lags`, the values that follow what was learned, one for each row of X, and without X the next one. Deviations are for
-        the next one alone: those of later ones would have to count the errors before them.
+        With `lags`, the values that follow what was learned, one for each row of X, and without X the next one.
+        Deviations are for the next one alone: those of later ones would have to count the errors before them.
         """
         self._check_next(X, return_std)
         return super().predict(X, return_std)

@@ -1,8 +1,8 @@
 """The members of the default ensembles: which models, with which kernels, at which effort.
 
-Letters: G is a Gaussian of width w sqrt(d), L a Laplacian (city-block) of width w d, both + 1; GL and LL have Linear() / d beside.
-"Fading" is behind a scaler with a memory of 100 rows, "ranks" behind normal scores of running ranks, "relevance" in units of how
-much features matter. Chosen on the streams that docs/tutorials/frontdoor.md names.
+Letters: G is a Gaussian of width w sqrt(d), L a Laplacian (city-block) of width w d, both + 1; GL and LL have Linear()
+/ d beside. "Fading" is behind a scaler with a memory of 100 rows, "ranks" behind normal scores of running ranks,
+"relevance" in units of how much features matter. Chosen on the streams that docs/tutorials/frontdoor.md names.
 """
 import math
 

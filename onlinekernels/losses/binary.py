@@ -40,8 +40,9 @@ class Hinge(WithMargin):
 class NuHinge(WithMargin):
     """max(0, rho - y f) - nu rho with the margin rho adapted, K (19).
 
-    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from what is
-    held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may outrun it.
+    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from
+    what is held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may
+    outrun it.
 
     A fraction nu of the examples comes to lie within the margin.
     K prints rho + eta (sigma - nu), which runs away; rho moves by -eta (sigma - nu) here, where eta is the step and
@@ -112,8 +113,9 @@ class Novelty(WithMargin):
 class NuNovelty(WithMargin):
     """max(0, rho - f) - nu rho: rho adapts so that a fraction nu of the examples alerts, K (20).
 
-    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from what is
-    held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may outrun it.
+    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from
+    what is held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may
+    outrun it.
 
     K prints the update of rho with the wrong sign; see the page on errata.
 

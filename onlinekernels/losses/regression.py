@@ -99,8 +99,9 @@ class Insensitive(WithWidth):
 class NuInsensitive(WithWidth):
     """max(0, |y - f| - epsilon) + nu epsilon with epsilon adapted, K (22).
 
-    The default `margin_step` is not the papers' rule: epsilon then has a step of its own, relative to its distance from what is
-    held against it, and stays positive. ``margin_step=None`` is the papers': epsilon shares the step of f, and may outrun it.
+    The default `margin_step` is not the papers' rule: epsilon then has a step of its own, relative to its distance from
+    what is held against it, and stays positive. ``margin_step=None`` is the papers': epsilon shares the step of f, and
+    may outrun it.
 
     A fraction nu of the examples comes to lie outside the tube.
 
@@ -174,8 +175,9 @@ class Huber(WithWidth):
 class NuHuber(WithWidth):
     """Huber's loss with sigma adapted so that a fraction nu lies outside (K III-C).
 
-    The default `margin_step` is not the papers' rule: sigma then has a step of its own, relative to its distance from what is
-    held against it, and stays positive. ``margin_step=None`` is the papers': sigma shares the step of f, and may outrun it.
+    The default `margin_step` is not the papers' rule: sigma then has a step of its own, relative to its distance from
+    what is held against it, and stays positive. ``margin_step=None`` is the papers': sigma shares the step of f, and
+    may outrun it.
 
     sigma moves by +eta (1 - nu) outside and -eta nu inside, where eta is the step, and stays positive. That is a
     quantile rule, not the gradient of a loss; `value` is Huber's loss at the current width.

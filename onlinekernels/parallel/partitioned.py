@@ -32,8 +32,8 @@ class PartitionedBank:
     Each part is a bank that lives on a worker, as a Dask actor. A call sends every row to the part that has its key,
     and all parts learn at the same time. Where rows lie near the workers already, `learn_from` lets each part read
     its own. Parts live as long as this object, its client and their workers: `save` now and then, and go on from there
-    with `load`. Ctrl-C waits until parts have learned the rows that they have. Where some have learned theirs and others
-    have not, as after the death of a worker, the bank cannot be saved.
+    with `load`. Ctrl-C waits until parts have learned the rows that they have. Where some have learned theirs and
+    others have not, as after the death of a worker, the bank cannot be saved.
 
     Parameters
     ----------
