@@ -4,13 +4,14 @@ Everything here learns a function f(x, y) = sum_i k(x_i, x) (A_i @ kappa)[y] + b
 moves: evaluate f at an example; let a rule turn the scores and the label into a linear transform of all
 old coefficients and one new row of them; append that term and, if over budget, drop one.
 
-Five nouns say what is learned: a kernel, a loss, a step, a budget and (for many classes) labels.  An
-algorithm is a rule plus sensible defaults for the nouns.
+Five components say what is learned: a kernel, a loss, a step, a budget and (for many classes) labels.  An
+algorithm is a rule plus sensible defaults for the components.
 
-Rooms, each importing only those before it: ``_core`` (compiled: formulas, points, functions, budgets, rules, what combines members, and the run
-over a stream), ``validation``, ``nouns`` (what users name), ``model`` (what all algorithms share: the plan, the state, the
-learner), ``algorithms`` (a rule and its learners in each file), and what uses them: ``files streams bounds evaluate river``,
-``bank decomposition``, ``parallel``, ``cli``.
+The packages, each of which imports only those before it: ``_core`` (compiled: formulas, points, functions, budgets,
+rules, ensembles, and the run over a stream); ``kernels losses steps budgets labels preprocessing`` (components that
+users name); ``base`` (what all estimators share: parameters, validation, the plan, the state, files); ``algorithms`` (a
+rule and its learners in each file) and ``ensemble``; and what uses them: ``streams bounds evaluate river``, ``bank
+decomposition``, ``parallel``, ``cli``.
 """
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from onlinekernels.losses import Loss  # noqa: F401
     from onlinekernels.losses.binary import *  # noqa: F403
     from onlinekernels.losses.multiclass import *  # noqa: F403
-    from onlinekernels.losses.novelty import *  # noqa: F403
     from onlinekernels.losses.regression import *  # noqa: F403
     from onlinekernels.parallel import combine
 

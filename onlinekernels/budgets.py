@@ -223,15 +223,16 @@ class RandomRemoval(Budget):
 class Reservoir(Budget):
     """A uniform sample of all rows so far, for a `Smoother`: each of them is there with the same probability.
 
-    Rows come in bursts, and the latest ones may all be odd; a sample of all has its fair share of them. What is drawn depends
-    on the seed and the number of rows alone, so the same examples give the same sample, in chunks of any size. O(1) per row.
+    Rows come in bursts, and the latest ones may all be odd; a sample of all has its fair share of them. What is drawn
+    depends on the seed and the number of rows alone, so the same examples give the same sample, in chunks of any size.
+    O(1) per row.
 
     Parameters
     ----------
     {size}
     memory : int or None
-        After how many rows the past fades: a row is there with a probability like exp(-age / memory). At least 1; less than
-        `size` counts as `size`. None is for ever.
+        After how many rows the past fades: a row is there with a probability like exp(-age / memory). At least 1; less
+        than `size` counts as `size`. None is for ever.
     seed : int
         Another one draws other lots; at least 0.
 
@@ -264,9 +265,9 @@ class Redundant(Budget):
     """The term that f needs least goes: the one whose example would be classified best without it.
 
     That is, the largest of y_i (f(x_i) - alpha_i k(x_i, x_i)) over the terms, f with the newcomer, which may be the one
-    that goes; with many classes, the margin of the label over all others. The label y_i is the sign of the coefficient, with
-    many classes where it is largest. O(size^2) per new coefficient, and as much memory. Works with every kernel, on objects
-    too; for losses of classes only.
+    that goes; with many classes, the margin of the label over all others. The label y_i is the sign of the coefficient,
+    with many classes where it is largest. O(size^2) per new coefficient, and as much memory. Works with every kernel,
+    on objects too; for losses of classes only.
 
     Parameters
     ----------
@@ -277,8 +278,8 @@ class Redundant(Budget):
 
     Notes
     -----
-    Crammer, Kandola and Singer (2003), "Online classification on a budget", who make room first; Weston, Bordes and Bottou
-    (2005), "Online (and offline) on an even tighter budget", who insert first, as here, and are tighter.
+    Crammer, Kandola and Singer (2003), "Online classification on a budget", who make room first; Weston, Bordes and
+    Bottou (2005), "Online (and offline) on an even tighter budget", who insert first, as here, and are tighter.
 
     Examples
     --------
@@ -308,16 +309,16 @@ class Redundant(Budget):
 class Merging(Budget):
     """Two terms become one: the smallest and the one that it loses least with, at the best point between them.
 
-    If a newcomer is one too many, the term with the smallest absolute coefficient, the oldest among equals and maybe the
-    newcomer itself, is merged with another one: z = h a + (1 - h) b with the coefficient that is closest to the two. Among
-    all partners it is the one for which f changes least. Where signs differ, z is the partner's own point, so
-    f never loses more than by dropping the term. With many outputs the partner is the nearest point.
+    If a newcomer is one too many, the term with the smallest absolute coefficient, the oldest among equals and maybe
+    the newcomer itself, is merged with another one: z = h a + (1 - h) b with the coefficient that is closest to the
+    two. Among all partners it is the one for which f changes least. Where signs differ, z is the partner's own point,
+    so f never loses more than by dropping the term. With many outputs the partner is the nearest point.
 
     Terms are not examples any more. O(size) per new coefficient, and O(size^2) memory.
 
-    It needs a Gaussian kernel, times or plus constants: there a term between two others is known to be the best. It needs
-    dense rows. Points of other kernels cannot be mixed; use `Projecting`. As points move, |f| cannot be kept exact:
-    `ALMA`, `ROMMA`, norm balls and ``exact_norms=True`` refuse it.
+    It needs a Gaussian kernel, times or plus constants: there a term between two others is known to be the best. It
+    needs dense rows. Points of other kernels cannot be mixed; use `Projecting`. As points move, |f| cannot be kept
+    exact: `ALMA`, `ROMMA`, norm balls and ``exact_norms=True`` refuse it.
 
     Parameters
     ----------
@@ -326,9 +327,10 @@ class Merging(Budget):
     Notes
     -----
     Wang, Crammer and Vucetic (2012), "Breaking the curse of kernelization: budgeted stochastic gradient descent for
-    large-scale SVM training", who find h by golden section search; here by Newton's method on its derivative. That a table of what
-    mergers lose will do to compare them is from Glasmachers and Qaadan (2018), "Speeding up budgeted stochastic gradient
-    descent SVM training with precomputed golden section search"; here candidates within its error are computed.
+    large-scale SVM training", who find h by golden section search; here by Newton's method on its derivative. That a
+    table of what mergers lose will do to compare them is from Glasmachers and Qaadan (2018), "Speeding up budgeted
+    stochastic gradient descent SVM training with precomputed golden section search"; here candidates within its error
+    are computed.
 
     Examples
     --------
@@ -380,8 +382,8 @@ class Projecting(Budget):
 
     Notes
     -----
-    Projections of the Perceptron are Orabona, Keshet and Caputo (2009), "Bounded kernel-based online learning"; those of
-    passive-aggressive steps Wang and Vucetic (2010), "Online passive-aggressive algorithms on a budget".
+    Projections of the Perceptron are Orabona, Keshet and Caputo (2009), "Bounded kernel-based online learning"; those
+    of passive-aggressive steps Wang and Vucetic (2010), "Online passive-aggressive algorithms on a budget".
 
     Examples
     --------
@@ -410,9 +412,9 @@ class Projecting(Budget):
 class Shrinking(Budget):
     """The oldest term goes, and all of f is shrunk before, so that little is lost: what `Forgetron` does.
 
-    How much it shrinks is tuned on the way, for gradient steps of at most 1 and kernels with k(x, x) <= 1. Two classes. The
-    Forgetron's theorem is about updates of a Perceptron; of smaller ones, as of `SVMD`, each counts for what it wins. The
-    trace v of `SVMD` shrinks with f.
+    How much it shrinks is tuned on the way, for gradient steps of at most 1 and kernels with k(x, x) <= 1. Two classes.
+    The Forgetron's theorem is about updates of a Perceptron; of smaller ones, as of `SVMD`, each counts for what it
+    wins. The trace v of `SVMD` shrinks with f.
 
     Parameters
     ----------

@@ -26,15 +26,15 @@ BLOCK = 128  # rows whose kernel values among each other are looked at together
 class KernelHebbian(RunningTransformer):
     """Kernel principal components of a stream, by the kernel Hebbian algorithm with steps that adapt.
 
-    What scikit-learn's `KernelPCA` computes from all rows at once, directions of feature space along which the rows vary most,
-    is learned here one row after another. Sanger's rule takes place in the span of some rows, the inducing points: with
-    y_c = <w_c, phi(x)>,
+    What scikit-learn's `KernelPCA` computes from all rows at once, directions of feature space along which the rows
+    vary most, is learned here one row after another. Sanger's rule takes place in the span of some rows, the inducing
+    points: with y_c = <w_c, phi(x)>,
 
         w_c <- w_c + gain_c y_c (phi(x) - sum_{j <= c} y_j w_j),
 
     where phi is centred by the running mean. Gains are relative to the eigenvalue, as in KHA/et, and adapt for each
-    component by stochastic meta-descent, which V names as its next work. `partial_fit` of n rows gives what n calls of one
-    row give, up to rounding. An interrupted or refused call has learned nothing.
+    component by stochastic meta-descent, which V names as its next work. `partial_fit` of n rows gives what n calls of
+    one row give, up to rounding. An interrupted or refused call has learned nothing.
 
     Each row costs O(M n_features + M^2 + n_components M), M being the number of inducing points.
 
@@ -48,8 +48,8 @@ class KernelHebbian(RunningTransformer):
         Step of a component relative to its eigenvalue: 1 would replace it by the row. None is
         MetaDescent(rate=0.2, meta_rate=0.01, memory=0.9), of which products are always relative to their usual size.
     delay : float or None
-        Steps shrink like delay / (delay + t), which converges where the world stands still; positive. None lets them be, for
-        a stream that changes.
+        Steps shrink like delay / (delay + t), which converges where the world stands still; positive. None lets them
+        be, for a stream that changes.
     budget : int or None
         Number of inducing points, at least 1: the first rows that those before do not determine; None for no limit.
     tolerance : float
@@ -82,9 +82,11 @@ class KernelHebbian(RunningTransformer):
     ----------
     {V}
 
-    K. I. Kim, M. O. Franz and B. Schoelkopf, Iterative kernel principal component analysis for image modeling, PAMI 2005.
+    K. I. Kim, M. O. Franz and B. Schoelkopf, Iterative kernel principal component analysis for image modeling, PAMI
+    2005.
 
-    S. Guenter, N. N. Schraudolph and S. V. N. Vishwanathan, Fast iterative kernel principal component analysis, JMLR 2007.
+    S. Guenter, N. N. Schraudolph and S. V. N. Vishwanathan, Fast iterative kernel principal component analysis, JMLR
+    2007.
 
     Examples
     --------

@@ -240,8 +240,8 @@ class Labels(LabelStructure):
     labels : list
         The labels that y may hold, in order.
     distance : matrix, callable or None
-        Delta: how bad it is to say the label of the column where that of the row is right, or a function of the two. Not
-        negative, and 0 on the diagonal. None is 1 between different labels.
+        Delta: how bad it is to say the label of the column where that of the row is right, or a function of the two.
+        Not negative, and 0 on the diagonal. None is 1 between different labels.
     kernel : matrix, callable or None
         kappa: what labels have in common, a symmetric positive semidefinite matrix or a function of two labels. None is
         the identity.

@@ -119,8 +119,8 @@ class MetaDescent(Step):
     not: eta <- eta max(1/2, 1 - mu <g, v>), V (33), where the trace v follows how f depends on the
     past steps. In `NORMA` it never exceeds 1 / regularization.
 
-    The steps of `ILK` and `SILK` adapt in the same way (I section 2), with v_{t+1} = (1 + eta g')^-1 (lambda v_t + f_{t+1} -
-    f_t) and g' the second derivative of the example's risk at f_{t+1}. Their offsets share the step of f.
+    The steps of `ILK` and `SILK` adapt in the same way (I section 2), with v_{t+1} = (1 + eta g')^-1 (lambda v_t +
+    f_{t+1} - f_t) and g' the second derivative of the example's risk at f_{t+1}. Their offsets share the step of f.
 
     Parameters
     ----------
@@ -136,8 +136,8 @@ class MetaDescent(Step):
     offset_step : MetaDescent or None
         eta_b, mu_b and lambda_b of the offsets, V (50)-(52). None is that of f. Not for implicit steps.
     margin_step : MetaDescent or None
-        eta_eps, mu_eps and lambda_eps of the margin's or width's logarithm, V (55)-(58), for a nu-loss whose own `margin_step`
-        is None. None is that of f, but with the first step 1, as in V.
+        eta_eps, mu_eps and lambda_eps of the margin's or width's logarithm, V (55)-(58), for a nu-loss whose own
+        `margin_step` is None. None is that of f, but with the first step 1, as in V.
 
     References
     ----------

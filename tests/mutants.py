@@ -308,7 +308,7 @@ FAULTS = [
         ("np.argsort(-age, kind=\"stable\")", "np.arange(len(age))"),
         ("sum(other.hypothesis.t for other in states)", "0"),
     ]),
-    ("bank/models.py", "bank threads", [
+    ("bank.py", "bank threads", [
         ("np.where(active, numbers, -1)", "numbers"),
         ("scores >= rho - rounding", "scores >= rho"),
         ("any(key != key for key in newcomers)", "False"),

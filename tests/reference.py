@@ -29,7 +29,7 @@ import numpy as np
 SIGMA_FLOOR = 1e-12
 
 #: The losses whose scalar (rho, epsilon or sigma) is learned as well.
-ADAPTIVE = ("NuHinge", "NuNovelty", "NuInsensitive", "NuHuber", "ConcomitantHuber")
+ADAPTIVE = ("NuHinge", "NuNovelty", "NuInsensitive", "NuHuber")
 
 
 # Kernels ------------------------------------------------------------------------------------------------------
@@ -120,14 +120,14 @@ def loss_value(name, params, scalar, score, y):
     value = _plain_value(_plain_name(name), scalar, score, y)
     if name in ("NuHinge", "NuNovelty"):
         return value - params["nu"] * scalar
-    if name in ("NuInsensitive", "ConcomitantHuber"):
+    if name == "NuInsensitive":
         return value + params["nu"] * scalar
     return value
 
 
 def _plain_name(name):
     """The loss without its nu: NuHinge -> Hinge."""
-    return name.removeprefix("Nu").removeprefix("Concomitant")
+    return name.removeprefix("Nu")
 
 
 def _plain_value(name, scalar, score, y):
@@ -210,9 +210,6 @@ def scalar_gradient(name, params, scalar, score, y):
         return 1.0 - nu if y * score <= scalar + rounding else -nu
     if name == "NuNovelty":
         return 1.0 - nu if score < scalar - rounding else -nu
-    if name == "ConcomitantHuber":
-        r = abs(y - score) / scalar
-        return nu + (r - 0.5 - r if r > 1.0 else r**2 / 2.0 - r**2)
     return nu - 1.0 if abs(y - score) > scalar else nu  # NuInsensitive and NuHuber
 
 
@@ -230,7 +227,7 @@ def compared(name, score, y):
 
 def lowest(name, params, shared):
     """What the scalar of a nu-loss does not fall below."""
-    if name in ("NuHuber", "ConcomitantHuber"):
+    if name == "NuHuber":
         return SIGMA_FLOOR
     return 0.1 * shared if name.endswith("Hinge") and params.get("margin_step") not in (None, "log") else -math.inf
 

@@ -258,12 +258,12 @@ class ReferenceROMMA(Expansion):
     Both constraints are tight for w' = c w + d x with c, d as in `combination`; where the first alone gives a w'
     that meets the second, and for w = 0, w' = y x / |x|^2. |w|^2 is the double sum, so it is exact under budgets.
     y w.x within 1e-12 of 1 counts as 1. If w and x are parallel the two constraints are one or contradict each
-    other; then w' = y x / |x|^2 too, and so it is where |w'| |x| would exceed `CAP`. What is longer than `cap` is scaled back.
+    other; then w' = y x / |x|^2 too, and so it is where |w'| |x| would exceed `CAP`.
     """
 
-    def __init__(self, *, kernel, aggressive=False, cap=math.inf, budget=("Unlimited", {})):
+    def __init__(self, *, kernel, aggressive=False, budget=("Unlimited", {})):
         super().__init__(kernel, budget)
-        self.aggressive, self.cap = aggressive, cap
+        self.aggressive = aggressive
 
     def learn(self, x, y):
         """Learn from one example; return the score made before the update."""
@@ -276,7 +276,6 @@ class ReferenceROMMA(Expansion):
             self.scale(c)
             self.append(x, d)
         self.apply_budget()
-        self.onto_ball(self.cap)
         return score
 
     @staticmethod

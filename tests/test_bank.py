@@ -15,7 +15,7 @@ from faults import FAULTS, Call
 import onlinekernels as ok
 from onlinekernels import Bank
 from onlinekernels._core.formulas import vectorized
-from onlinekernels.bank import models
+import onlinekernels.bank as module_of_bank
 
 try:
     from _testcapi import remove_mem_hooks, set_nomemory
@@ -585,7 +585,7 @@ class ObjectInCore:
         ObjectInCore.at_work = None
 
 
-class RefusedModels(models.Models):
+class RefusedModels(module_of_bank.Models):
     def visit(self, *arguments, **keywords):
         visit, fault = super().visit, ObjectInCore.at_work
         if fault is None:
@@ -645,7 +645,7 @@ class TestFaults:
 
     @pytest.mark.skipif(set_nomemory is None, reason="needs _testcapi")
     def test_any_request_for_memory_of_the_core_may_be_refused(self, monkeypatch):
-        monkeypatch.setattr(models, "Models", RefusedModels)
+        monkeypatch.setattr(module_of_bank, "Models", RefusedModels)
         for name in BANKS:
             place = 1
             while strikes(name, ObjectInCore(place)):
@@ -685,14 +685,12 @@ class TestFaults:
 
     def test_pieces_of_a_call(self, monkeypatch):
         """Cut into pieces, a call learns the same; a model that has failed stays where it is."""
-        from onlinekernels.bank import plan
-
         rng = np.random.default_rng(0)
         X, y, keys = rng.normal(size=(5000, 2)), rng.normal(size=5000), rng.integers(0, 900, size=5000)
         X[[1500, 2700]] = 1e200
         banks = {}
         for piece in (2**28, 1):
-            monkeypatch.setattr(plan, "PIECE", piece)
+            monkeypatch.setattr(module_of_bank, "PIECE", piece)
             for threads in (1, 3):
                 bank = banks[piece, threads] = Bank(2, "squared", "linear", rule="norma", step=0.01, budget=3, threads=threads)
                 with pytest.raises(FloatingPointError, match="Row 1500 of X cannot be learned") as caught:
@@ -704,12 +702,10 @@ class TestFaults:
         assert banks[1, 1]._plan.rows_at_a_time == 1024 and banks[2**28, 1]._plan.rows_at_a_time > 10**6
 
     def test_an_interrupt_between_two_pieces_says_how_many_rows_were_learned(self, monkeypatch):
-        from onlinekernels.bank import models, plan
-
-        monkeypatch.setattr(plan, "PIECE", 1)
+        monkeypatch.setattr(module_of_bank, "PIECE", 1)
         rng = np.random.default_rng(0)
         X, keys = rng.normal(size=(5000, 2)), rng.integers(0, 900, size=5000).tolist()
-        cut = models.pieces
+        cut = module_of_bank.pieces
 
         def stopping(*arguments):
             for i, piece in enumerate(cut(*arguments)):
@@ -718,10 +714,10 @@ class TestFaults:
                 yield piece
 
         bank, other = Bank(2, "novelty"), Bank(2, "novelty")
-        monkeypatch.setattr(models, "pieces", stopping)
+        monkeypatch.setattr(module_of_bank, "pieces", stopping)
         with pytest.raises(KeyboardInterrupt) as caught:
             bank.partial_fit(X, keys=keys)
-        monkeypatch.setattr(models, "pieces", cut)
+        monkeypatch.setattr(module_of_bank, "pieces", cut)
         assert caught.value.rows_learned == 3072
         assert contents(bank) == contents(other.partial_fit(X[:3072], keys=keys[:3072]))
         bank._check()

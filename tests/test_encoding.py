@@ -139,7 +139,7 @@ def test_words_have_a_slot_each_and_then_share():
     encoder = RunningEncoder(slots=3)
     words = ["a", "b", "a", "c", "d", "e", "d", "a"]
     out = encoder.progressive([[word] for word in words])
-    assert encoder.words_ == {"x0": ["a", "b", "c"]} and encoder.feature_names_out == ["x0=a", "x0=b", "x0=c", "x0 is missing"]
+    assert encoder.categories_ == {"x0": ["a", "b", "c"]} and encoder.feature_names_out == ["x0=a", "x0=b", "x0=c", "x0 is missing"]
     np.testing.assert_array_equal(out[[0, 1, 2, 3, 7], :3], np.eye(3)[[0, 1, 0, 2, 0]])
     assert (out[:, :3].sum(axis=1) == 1).all() and (out[4] == out[6]).all()
     # whole numbers are one word, whatever they come as; what is not whole is another
@@ -152,7 +152,7 @@ def test_categories_are_words_whatever_they_are_called():
     codes = np.arange(200) % 100
     for column in (pd.Categorical(codes), pd.Categorical([f"c{code}" for code in codes])):
         encoder = RunningEncoder(slots=8, indicators=False).fit(pd.DataFrame({"zip": column}))
-        assert encoder.kinds_ == {"zip": "word"} and len(encoder.words_["zip"]) == 8
+        assert encoder.kinds_ == {"zip": "word"} and len(encoder.categories_["zip"]) == 8
     as_numbers = RunningEncoder(slots=8, indicators=False).fit(pd.DataFrame({"zip": pd.Categorical(codes)}))
     np.testing.assert_array_equal(as_numbers.transform([{"zip": 3}, {"zip": "3"}, {"zip": 3.0}]), np.eye(8)[[3, 3, 3]])
 
@@ -261,7 +261,7 @@ def test_refused_calls_change_nothing_and_say_where():
             getattr(RunningEncoder(), name)(*[frame][: name != "get_feature_names_out"])
     with pytest.raises(TypeError, match="columns had no names"):
         RunningEncoder().fit([[1, 2]]).transform([{"a": 1, "b": 2}])
-    assert not hasattr(RunningEncoder(), "words_") and not hasattr(RunningEncoder().fit([[1]]), "feature_names_in_")
+    assert not hasattr(RunningEncoder(), "categories_") and not hasattr(RunningEncoder().fit([[1]]), "feature_names_in_")
 
 
 def test_a_word_among_numbers_is_taken_for_missing_with_one_warning():
@@ -273,7 +273,7 @@ def test_a_word_among_numbers_is_taken_for_missing_with_one_warning():
     for warning, words in zip(said, ("Row 1 of X, column 'zip': expected a number.*Got 'B7'.*pandas.to_numeric.*categories",
                                      "Row 1 of X, column 'day': expected a date.*Got 'soon'.*pandas.to_datetime")):
         assert re.search(words, str(warning.message))
-    assert len(said) == 2 and encoder.odd_ == {"zip": 2, "day": 2}
+    assert len(said) == 2 and encoder.invalid_ == {"zip": 2, "day": 2}
     np.testing.assert_array_equal(columns_of(encoder, out, "zip"), [[12345, 0], [12345, 1], [12345, 1]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -283,7 +283,7 @@ def test_a_word_among_numbers_is_taken_for_missing_with_one_warning():
         with pytest.raises(UserWarning):
             fresh.partial_fit(rows)
         assert fresh.count_ == 1
-        assert RunningEncoder().fit(pd.DataFrame(rows).astype("category")).words_["zip"] == ["12345", "B7", "C8"]
+        assert RunningEncoder().fit(pd.DataFrame(rows).astype("category")).categories_["zip"] == ["12345", "B7", "C8"]
 
 
 def test_copies_go_on_alike_and_nonsense_is_refused():

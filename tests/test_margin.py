@@ -285,32 +285,15 @@ def test_a_ball_as_long_as_w_leaves_nothing_of_it():
 # ---- ROMMA --------------------------------------------------------------------------------------------
 
 
-@covering(2)
-@each("kernel", CURVED, ids=repr)
-@each("aggressive", [False, True])
-@each("cap", [0.5, 2.0, 20.0])
-@each("seed", range(2))
-@each("budget", [ok.Unlimited(), ok.Recent(7)], ids=repr)
-def test_romma_with_a_cap_equals_the_oracle(kernel, aggressive, cap, seed, budget):
-    X, y, rng = stream("binary", 30 + seed, n=60, duplicates=0.2)
-    model = ok.ROMMA(kernel, aggressive=aggressive, cap=cap, budget=budget)
-    oracle = ReferenceROMMA(kernel=describe(kernel), aggressive=aggressive, cap=cap, budget=describe(budget))
-    expected = oracle.run(X, y)
-    np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), expected, rtol=1e-8, atol=1e-8 * cap)
-    assert model.norm_ <= cap * (1 + 1e-9)
-
-
-def test_romma_warns_once_when_it_has_to_start_anew_and_never_with_a_cap():
+def test_romma_warns_once_when_it_has_to_start_anew():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(3000, 2)), rng.choice([-1, 1], 3000)
     model = ok.ROMMA("linear", aggressive=True)
-    with pytest.warns(ok.LearningWarning, match="started anew.*a cap") as seen:
+    with pytest.warns(ok.LearningWarning, match="started anew.*a narrower kernel") as seen:
         model.partial_fit(X[:1500], y[:1500])
         for x, label in zip(X[1500:], y[1500:].tolist()):
             model.learn_one(x, label)
     assert len(seen) == 1
-    capped = ok.ROMMA("linear", aggressive=True, cap=100.0).partial_fit(X, y)       # a warning would be an error
-    assert capped.norm_ <= 100.0 * (1 + 1e-12)
     X, y, _ = separable(0)
     ok.ROMMA("linear", aggressive=True, epochs=20).fit(X, y)
 
@@ -472,7 +455,6 @@ ALGORITHMS = {
     "alma": ok.ALMA,
     "ballseptron": ok.Ballseptron,
     "romma": ok.ROMMA,
-    "capped": lambda kernel=None, **more: ok.ROMMA(kernel, aggressive=True, cap=5.0, **more),
     "aggressive": lambda kernel=None, **more: ok.ROMMA(kernel, aggressive=True, **more),
     "voted": ok.VotedPerceptron,
     "averaged": lambda kernel=None, **more: ok.VotedPerceptron(kernel, vote=False, **more),
@@ -525,7 +507,6 @@ BAD = [
     *[(ok.ALMA, {"alpha": value}, "alpha") for value in (0.0, -0.5, 1.5, NAN, None, "x")],
     *[(ok.ALMA, {letter: value}, letter) for letter in "BC" for value in (0.0, -1.0, NAN, "x")],
     *[(ok.ROMMA, {"aggressive": value}, "aggressive") for value in ("yes", 2, None)],
-    *[(ok.ROMMA, {"cap": value}, "cap") for value in (0.0, -1.0, NAN, "x")],
     *[(ok.Ballseptron, {"radius": value}, "radius") for value in (0.0, -1.0, NAN, "x", None)],
     *[(ok.VotedPerceptron, {"vote": value}, "vote") for value in ("yes", 2, None)],
     *[(ok.Adatron, {"step": value}, "step") for value in (0.0, -1.0, NAN, "x", None)],

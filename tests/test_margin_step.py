@@ -9,7 +9,7 @@ import onlinekernels as ok
 from cases import each
 from test_real_data import load
 
-NU_LOSSES = [ok.NuHinge, ok.NuNovelty, ok.NuInsensitive, ok.NuHuber, ok.ConcomitantHuber, ok.NuMulticlassHinge, ok.NuGraphHinge]
+NU_LOSSES = [ok.NuHinge, ok.NuNovelty, ok.NuInsensitive, ok.NuHuber, ok.NuMulticlassHinge, ok.NuGraphHinge]
 
 
 def rows(n=8000, seed=0):
@@ -259,45 +259,3 @@ def test_the_logarithm_is_saved_and_a_bank_refuses_it(tmp_path):
     assert model.fit(X).margin_ > 0
     with pytest.raises(ValueError, match="A Bank has no margin_step='log'"):
         ok.Bank(5, ok.NuNovelty(0.1, 0.5, "log"), n_models=2).progressive(X[:2], keys=[0, 1])
-
-
-# ---- A scale beside f: ConcomitantHuber ---------------------------------------------------------------------
-
-
-def test_the_concomitant_loss_is_convex_in_f_and_sigma():
-    rng = np.random.default_rng(2)
-    f, sigma = rng.normal(size=(2, 4000)) * 3, rng.uniform(0.05, 4.0, size=(2, 4000))
-    share = rng.random(4000)
-    loss = ok.ConcomitantHuber(0.2)
-    ends = [loss.value(f[i], 0.0, scalar=sigma[i]) for i in (0, 1)]
-    middle = loss.value(share * f[0] + (1 - share) * f[1], 0.0, scalar=share * sigma[0] + (1 - share) * sigma[1])
-    assert (middle <= share * ends[0] + (1 - share) * ends[1] + 1e-12).all()
-    huber = ok.Huber(1.3)  # K's own rule is about the same loss, without nu sigma
-    np.testing.assert_allclose(ok.ConcomitantHuber(0.2, 1.3).value(f[0], 0.0), huber.value(f[0], 0.0) + 0.2 * 1.3)
-    np.testing.assert_array_equal(ok.ConcomitantHuber(0.2, 1.3).derivative(f[0], 0.0), huber.derivative(f[0], 0.0))
-
-
-@each("margin_step", [None, "log", 0.1])
-def test_sigma_finds_the_scale_of_the_errors(margin_step):
-    """The mean of min(1, r^2) becomes 2 nu; of normal errors sigma becomes 1.33 deviations with nu = 0.2."""
-    rng = np.random.default_rng(3)
-    for unit in (0.7, 2.0):
-        step = 0.02 / unit if margin_step == "log" else 0.02 * unit  # sigma moves by step sigma^2 there
-        x = rng.normal(size=(6000, 1))
-        y = unit * (rng.normal(size=6000) + 2.0 * x[:, 0])
-        model = ok.NORMA(ok.ConcomitantHuber(0.2, unit, margin_step), "linear", step=step, regularization=0.0)
-        scores, widths = model.progressive(x, y, return_margins=True)
-        late = slice(2000, None)
-        assert np.mean(np.minimum(1.0, ((y - scores) / widths)[late] ** 2)) == pytest.approx(0.4, abs=0.02)
-        assert widths[late].mean() == pytest.approx(1.33 * unit, rel=0.06)
-
-
-def test_a_bank_learns_the_scale_as_single_models_do():
-    rng = np.random.default_rng(4)
-    X, y = rng.normal(size=(80, 3)), rng.normal(size=80)
-    loss = ok.ConcomitantHuber(0.2, 0.5)
-    bank = ok.Bank(3, loss, ok.Gaussian(1.0), n_models=1, rule="norma", budget=9, step=0.3, regularization=0.1)
-    single = ok.NORMA(loss, ok.Gaussian(1.0), budget=9, step=0.3, regularization=0.1)
-    for row, target in zip(X, y):
-        found = bank.progressive(row[None], [target])
-        assert found[0] == pytest.approx(single.progressive(row[None], [target])[0], abs=1e-5)

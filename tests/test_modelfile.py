@@ -71,7 +71,7 @@ def part(y, rows):
 PARTS = {
     "loss": [ok.Hinge(0.7), ok.NuHinge(0.3, 0.5), ok.Logistic(), ok.Novelty(0.4), ok.NuNovelty(0.2, 0.3), ok.Squared(), ok.Absolute(),
              ok.Quantile(0.8), ok.Insensitive(0.2), ok.NuInsensitive(0.3, 0.5), ok.SquaredInsensitive(0.3), ok.Huber(0.7),
-             ok.NuHuber(0.3, 0.4), ok.ConcomitantHuber(0.2, 0.4), "NuHinge", "nu-huber"],
+             ok.NuHuber(0.3, 0.4), "NuHinge", "nu-huber"],
     "kernel": [ok.Linear(), 0.5 * ok.Linear(), ok.Gaussian(1.3), ok.Polynomial(3, 0.3, 1.0), ok.Laplacian(0.7), ok.Constant(0.7),
                ok.Gaussian(0.9) + ok.Noise(0.5), ok.Normalized(ok.Polynomial(2)), ok.Normalized("laplacian"),
                ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5), ok.AdditiveMatern(0.7, 2.5), ok.Nystroem("laplacian"),

@@ -39,7 +39,6 @@ LOSSES = [
     ok.NuHuber(0.3, 0.4, 0.1),
     ok.NuHinge(0.3, 0.5, "log"),
     ok.NuInsensitive(0.3, 0.5, "log"),
-    ok.ConcomitantHuber(0.2, 0.4, None),
 ]
 KERNELS = [
     ok.Linear(),

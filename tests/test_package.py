@@ -39,7 +39,7 @@ LAYERS = [
 
 
 # Imports inside functions that go up: a method that hands its model to a function above.
-GOES_UP = {("base.estimator", "base.files"), ("algorithms.doubling", "ensemble.stacking")}
+GOES_UP = {("base.estimator", "base.files"), ("algorithms.norma", "ensemble.stacking")}
 # Libraries that are optional, and who may import them at the top of a file; functions may.
 OPTIONAL = {"river": "river"}
 

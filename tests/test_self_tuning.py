@@ -8,7 +8,7 @@ import pytest
 import onlinekernels as ok
 from cases import each
 from onlinekernels import bounds
-from onlinekernels.algorithms.doubling import drift_rates
+from onlinekernels.algorithms.norma import drift_rates
 from test_bounds import KERNELS, drifting, labelled, looser, still, switching
 
 MAKERS = {"NORMA": ok.NORMA.self_tuning, "ILK": ok.ILK.self_tuning}

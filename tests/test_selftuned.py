@@ -324,15 +324,6 @@ def test_what_is_shown_is_of_all_members():
     assert min(noises) <= model.noise_ <= max(noises)
 
 
-def test_plots():
-    pytest.importorskip("matplotlib")
-    model = SelfTuned(axes="own", window=150, budget=20).partial_fit(X, NUMBERS)
-    (axes,) = model.plot_history(most=2).axes
-    assert len(axes.lines) == 2 and axes.lines[0].get_xdata().tolist() == [100, 200, 400, 460]
-    early = SelfTuned(window=150, budget=20).partial_fit(X[:20], NUMBERS[:20])
-    assert early.plot_history(axes) is axes.figure
-
-
 def test_a_refresh_comes_in_steps():
     """Its work is spread over the rows before it is due, also those of copies; then new members take over."""
     rng = np.random.default_rng(10)

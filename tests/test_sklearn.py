@@ -54,7 +54,7 @@ MODELS = [
     ok.VotedPerceptron(),
     ok.LASVM(),
     ok.Ballseptron(),
-    ok.ROMMA(aggressive=True, cap=10.0),
+    ok.ROMMA(aggressive=True),
     ok.SVMD("squared", offset=True),
     ok.Adatron(),
     *[ok.Smoother(loss) for loss in (None, "squared", ok.NuNovelty(0.1))],

@@ -40,7 +40,15 @@ def main():
     left.set_prop_cycle(color=COLOURS)
     model = SelfTuned()
     learned = (model.progressive(X, y) - y) ** 2 / y.var()
-    model.plot_history(left)
+    history = model.history_
+    for name, shares in zip(model.relevance_, history["relevance"].T, strict=True):
+        left.step(np.append(history["t"], N), np.append(shares, shares[-1]), where="post", label=name)
+    for alarm in history["t"][history["alarm"]]:
+        left.axvline(alarm, color="0.5", linewidth=1.0, linestyle="--")
+    left.set_xlabel("example")
+    left.set_ylabel("relevance")
+    left.set_ylim(bottom=0.0)
+    left.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     left.axvline(CHANGE, color="0.75", linewidth=6, zorder=0)
     left.set_title("grey: the change, dashed: the alarm", fontsize=12)
     times = np.arange(N)[149:]

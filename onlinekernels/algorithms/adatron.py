@@ -1,13 +1,14 @@
 """The Kernel-Adatron: the maximum margin by passes over a fixed training set (V 3)."""
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels._core.kernels import mapping
 from onlinekernels._core.trees import Tree, pass_over_block, pass_over_tree
-from onlinekernels.algorithms.margin import TwoClasses
+from onlinekernels.algorithms.classics import TwoClasses
 from onlinekernels.algorithms.norma import Gradient
 from onlinekernels.base.estimator import only_if
 from onlinekernels.base.plan import Plan
@@ -26,6 +27,7 @@ def never(model):
     raise AttributeError("Adatron knows its training set: it has fit, but nothing that learns more examples.")
 
 
+@dataclass(eq=False, repr=False)
 class Adatron(TwoClasses):
     """Kernel-Adatron (Friess, Cristianini and Campbell 1998), as V section 3 has it.
 
@@ -61,12 +63,11 @@ class Adatron(TwoClasses):
 
     _rule = Gradient
 
-    def __init__(self, kernel: KernelLike | None = None, *, step: float = 1.0, encode: bool | RunningEncoder = False,
-                 epochs: int = 10) -> None:
-        self.kernel = kernel
-        self.step = step
-        self.encode = encode
-        self.epochs = epochs
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    step: float = 1.0
+    encode: bool | RunningEncoder = False
+    epochs: int = 10
 
     def _plan(self):
         plan = Plan.of(self, Gradient(Fixed(check_positive(self, "step"))))

@@ -36,10 +36,10 @@ def _quantiles(ascending):
 class Features:
     """A fixed map of each column: the mean of its z-score and its normal score.
 
-    A z-score keeps distances, and an outlier spoils it; a normal score (the quantile of a Gaussian that has the rank of the number)
-    is proof against outliers and crowds. Half of each is better than either. A column with two values becomes 0 and 1, so that
-    a change counts as one unit, however rare it is. A column that is constant becomes 0, and -1 or 1 where it is below or above
-    what it used to be.
+    A z-score keeps distances, and an outlier spoils it; a normal score (the quantile of a Gaussian that has the rank of
+    the number) is proof against outliers and crowds. Half of each is better than either. A column with two values
+    becomes 0 and 1, so that a change counts as one unit, however rare it is. A column that is constant becomes 0, and
+    -1 or 1 where it is below or above what it used to be.
 
     Parameters
     ----------
@@ -121,8 +121,9 @@ PINNED = 1e-6  # of the mean curvature, along axes in which the function does no
 class Settings:
     """What the evidence is a function of: logarithms within boxes, about which something is believed beforehand.
 
-    A vector q of free numbers stands for log scale_j = common + own_j, log a, log noise and log r. Each of these logarithms
-    is centre + box tanh(q / box), so none runs away however little the data says, and q has a Gaussian prior.
+    A vector q of free numbers stands for log scale_j = common + own_j, log a, log noise and log r. Each of these
+    logarithms is centre + box tanh(q / box), so none runs away however little the data says, and q has a Gaussian
+    prior.
 
     Parameters
     ----------
@@ -214,7 +215,8 @@ class Evidence:
     def with_best_forgetting(self, q):
         """q, with another forgetting if one is better; a step for each that is tried.
 
-        What does not fit may be noise, fine structure, or the past, which are valleys apart: a descent stays in its own.
+        What does not fit may be noise, fine structure, or the past, which are valleys apart: a descent stays in its
+        own.
         """
         best, least = q, self.value(q) + self.settings.penalty(q)[0]
         for forgetting in FORGETTING:
@@ -243,8 +245,8 @@ class Evidence:
 def gradient_axes(outer):
     """Orthonormal axes, columns, of the average outer product of gradients: relevance that is rotated is along them.
 
-    A direction in which the function does not change has no axis of its own: a small diagonal, different in each feature,
-    leaves no choice.
+    A direction in which the function does not change has no axis of its own: a small diagonal, different in each
+    feature, leaves no choice.
 
     >>> gradient_axes(np.array([[1.0, 1.0], [1.0, 1.0]])).round(3)
     array([[ 0.707, -0.707],
@@ -277,9 +279,9 @@ def minimize(function, start, steps):
 
     Notes
     -----
-    The two loops of Nocedal, "Updating quasi-Newton matrices with limited storage", 1980, with backtracking along the line
-    by the parabola through what is known, until the value has fallen by Armijo's rule. Coordinates are logarithms here, so
-    a step of `LONGEST` is a factor of seven, and longer ones are shortened.
+    The two loops of Nocedal, "Updating quasi-Newton matrices with limited storage", 1980, with backtracking along the
+    line by the parabola through what is known, until the value has fallen by Armijo's rule. Coordinates are logarithms
+    here, so a step of `LONGEST` is a factor of seven, and longer ones are shortened.
 
     Examples
     --------

@@ -1,27 +1,23 @@
-"""Implicit updates: ILK and SILK (I), and the passive-aggressive family."""
+"""Implicit updates: ILK and SILK (I)."""
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from onlinekernels._core import metadescent, rules
-from onlinekernels.algorithms.doubling import RATE, self_tuned
+from onlinekernels.algorithms.norma import RATE, self_tuned
 from onlinekernels.base import defaults
 from onlinekernels.base.estimator import OnlineLearner
-from onlinekernels.base.plan import check_step, Plan, Rule
+from onlinekernels.base.plan import Plan
+from onlinekernels.base.plan import Rule, check_step
+from onlinekernels.base.validation import check_flag, check_not_negative, check_positive
 from onlinekernels.budgets import Smallest
+from onlinekernels.labels import Taxonomy
 from onlinekernels.losses import (
-    Absolute,
-    GraphHinge,
     Hinge,
-    Insensitive,
-    MulticlassHinge,
     MulticlassSquared,
-    Novelty,
-    SquaredInsensitive,
 )
 from onlinekernels.steps import as_step
-from onlinekernels.labels import Taxonomy
-from onlinekernels.base.validation import bad_parameter, check_flag, check_not_negative, check_positive
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import (
@@ -36,7 +32,7 @@ if TYPE_CHECKING:
         Step,
     )
 
-__all__ = ["ILK", "SILK", "Aggressive", "Implicit", "PassiveAggressive"]
+__all__ = ["ILK", "SILK", "Implicit"]
 
 
 class Implicit(Rule):
@@ -114,56 +110,7 @@ class Implicit(Rule):
         return {**super().settings(), "regularization": self.regularization, "penalty": self.penalty}
 
 
-class Aggressive(Rule):
-    """The shortest way to no loss, or to less: passive-aggressive steps, and projections (H).
-
-    Parameters
-    ----------
-    penalty : float or None
-        The largest coefficient; None for no cap.
-    squared : bool
-        Against the squared loss, so that the penalty is no cap: PA-II.
-    radius : float or None
-        |f| stays within it.
-    """
-
-    _values = {"penalty": check_positive.or_none, "squared": check_flag, "radius": check_positive.or_none}
-    forms = frozenset({"one", "pair", "targets"})
-    step_name = "passive-aggressive"
-    may_change = frozenset({"penalty"})
-    core_class = rules.Aggressive
-
-    def __init__(self, penalty=None, squared=False, radius=None):
-        self.penalty = penalty
-        self.squared = squared
-        self.radius = radius
-
-    @property
-    def solves_losses(self):
-        """Without a cap there is nothing to solve: how far a loss of one's own reaches is not known."""
-        return self.penalty is not None
-
-    @property
-    def losses(self):
-        """Those with a constraint to meet. Without a cap only the tube matters, and the squared loss has the same one."""
-        fine = (Hinge, Novelty, Absolute, Insensitive, MulticlassHinge, GraphHinge)
-        return fine if self.penalty is not None else (*fine, SquaredInsensitive)
-
-    @property
-    def norm_bound(self):
-        return self.radius or 0.0
-
-    @property
-    def exact_norms(self):
-        return self.radius is not None
-
-    def settings(self):
-        return {**super().settings(), "penalty": self.penalty}
-
-    def core(self, function):
-        return self.core_class(**self.settings(), squared=self.squared)
-
-
+@dataclass(eq=False, repr=False)
 class ILK(OnlineLearner):
     """Implicit online learning with kernels, I (8).
 
@@ -179,11 +126,12 @@ class ILK(OnlineLearner):
     Parameters
     ----------
     {loss}
-        One of your own may have any convex shape: the coefficient is found by its `derivative`, faster with a `curvature`.
+        One of your own may have any convex shape: the coefficient is found by its `derivative`, faster with a
+        `curvature`.
     {kernel}
     step : float, Step or None
-        eta_t: how far an example moves f; a number means `Fixed`, and `MetaDescent` adapts it. None is 1 on a stream, and
-        ``InverseSqrt(5.0)`` in `fit`, which means a world that stands still.
+        eta_t: how far an example moves f; a number means `Fixed`, and `MetaDescent` adapts it. None is 1 on a stream,
+        and ``InverseSqrt(5.0)`` in `fit`, which means a world that stands still.
     regularization : float or None
         lambda: how fast old coefficients decay; at least 0. None is 3e-3 for classes and 1e-3 for numbers on a stream,
         1 / rows in `fit`, and nu / 200 for `NuNovelty`.
@@ -195,8 +143,8 @@ class ILK(OnlineLearner):
     {average}
     {budget}
     offset : bool or None
-        Learn offsets b as further coordinates of the same arg-min, without regularization. None decides by the kernel: True
-        for a linear one on dense rows, which otherwise goes through 0. `has_offset_` is what was decided.
+        Learn offsets b as further coordinates of the same arg-min, without regularization. None decides by the kernel:
+        True for a linear one on dense rows, which otherwise goes through 0. `has_offset_` is what was decided.
     {labels}
     {class_weight}
     {scale}
@@ -220,36 +168,31 @@ class ILK(OnlineLearner):
 
     _rule = Implicit
 
-    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *,
-                 step: float | Step | None = None, regularization: float | None = None, penalty: float = 1.0,
-                 exact: bool = False, average: bool = False, budget: Budget | int | None = None,
-                 offset: bool | None = None, labels: LabelStructure | None = None,
-                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
-                 scale_target: bool | str | RunningScaler = False, encode: bool | RunningEncoder = False,
-                 epochs: int = 1) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.step = step
-        self.regularization = regularization
-        self.penalty = penalty
-        self.exact = exact
-        self.average = average
-        self.budget = budget
-        self.offset = offset
-        self.labels = labels
-        self.class_weight = class_weight
-        self.scale = scale
-        self.scale_target = scale_target
-        self.encode = encode
-        self.epochs = epochs
+    loss: Loss | str | None = None
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    step: float | Step | None = None
+    regularization: float | None = None
+    penalty: float = 1.0
+    exact: bool = False
+    average: bool = False
+    budget: Budget | int | None = None
+    offset: bool | None = None
+    labels: LabelStructure | None = None
+    class_weight: ClassWeight | None = None
+    scale: bool | RunningScaler = False
+    scale_target: bool | str | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     @classmethod
     def self_tuning(cls, kernel: KernelLike | None = None, *, radius: float = 1.0, examples: int = 100_000,
                     rate: float = RATE, budget: Budget | int | None = None) -> Any:
         """ILK that need not be told how much the world moves: as `NORMA.self_tuning`, with the same bound.
 
-        What I's theorem 2, corrected, prescribes (`bounds.tune_ilk_mistakes`) is, but for the scale of f, the margin 1, the step 1,
-        lambda = z and the penalty (1 + z) / X^2 with z = sqrt(D2 / T) / B: then every mistake gets a full step.
+        What I's theorem 2, corrected, prescribes (`bounds.tune_ilk_mistakes`) is, but for the scale of f, the margin 1,
+        the step 1, lambda = z and the penalty (1 + z) / X^2 with z = sqrt(D2 / T) / B: then every mistake gets a full
+        step.
 
         Parameters
         ----------
@@ -298,8 +241,8 @@ class SILK(ILK):
 
         f <- argmin 1/2 |f - f_t|^2 + eta_t (lambda/2 |f|^2 + C L(f(x_t), y_t))
 
-    The defaults are for features in comparable units, as behind a running scaler, ``scale=True``. A world that changes fast
-    wants more regularization.
+    The defaults are for features in comparable units, as behind a running scaler, ``scale=True``. A world that changes
+    fast wants more regularization.
 
     Parameters
     ----------
@@ -350,68 +293,3 @@ class SILK(ILK):
                          budget=budget,  # type: ignore[arg-type]
                          offset=offset, labels=labels, class_weight=class_weight, scale=scale,
                          scale_target=scale_target, encode=encode, epochs=epochs)
-
-
-class PassiveAggressive(OnlineLearner):
-    """Passive-aggressive: change f as little as possible so that the example is right.
-
-    The implicit step without regularization (I section 5). ``variant`` "PA" always meets the margin
-    exactly, "PA-I" with a coefficient of at most `penalty`, "PA-II" charges the squared loss.
-
-    Parameters
-    ----------
-    {loss}
-        Here it is `Hinge`, `Insensitive`, `Absolute`, `Novelty`, `MulticlassHinge` or `GraphHinge`. PA-I, and PA-II if it
-        has a `value`, take a convex one of your own, too.
-    {kernel}
-    penalty : float
-        C, the aggressiveness of PA-I and PA-II; positive.
-    variant : "PA", "PA-I" or "PA-II"
-        How far an example may move f: as far as it takes, up to a cap, or against a squared loss.
-    {budget}
-    {offset}
-    {labels}
-    {class_weight}
-    {scale}
-    {scale_target}
-    {encode}
-    {epochs}
-
-    {Attributes}
-
-    {Notes}
-
-    {References}
-
-    Examples
-    --------
-    >>> from onlinekernels import PassiveAggressive
-    >>> PassiveAggressive("hinge", "linear", variant="PA", offset=False).fit([[2.0]], [1]).coef_
-    array([[0.5]])
-    """
-
-    _rule = Aggressive
-
-    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *, penalty: float = 1.0,
-                 variant: str = "PA-I", budget: Budget | int | None = None, offset: bool | None = None,
-                 labels: LabelStructure | None = None, class_weight: ClassWeight | None = None,
-                 scale: bool | RunningScaler = False, scale_target: bool | str | RunningScaler = False,
-                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.penalty = penalty
-        self.variant = variant
-        self.budget = budget
-        self.offset = offset
-        self.labels = labels
-        self.class_weight = class_weight
-        self.scale = scale
-        self.scale_target = scale_target
-        self.encode = encode
-        self.epochs = epochs
-
-    def _plan(self):
-        if self.variant not in ("PA", "PA-I", "PA-II"):
-            raise bad_parameter(self, "variant", "'PA', 'PA-I' or 'PA-II'", self.variant)
-        penalty = check_positive(self, "penalty")
-        return Plan.of(self, Aggressive(None if self.variant == "PA" else penalty, squared=self.variant == "PA-II"))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from onlinekernels.base import validation
 from onlinekernels._core import rules as core
 from onlinekernels._core.errors import row_error
-from onlinekernels.algorithms.margin import TwoClasses
+from onlinekernels.algorithms.classics import TwoClasses
 from onlinekernels.base.estimator import learned
-from onlinekernels.base.plan import Plan, Rule
+from onlinekernels.base.plan import Plan
+from onlinekernels.base.plan import Rule
 from onlinekernels.base.status import LearningWarning, level_outside
 from onlinekernels.losses import Hinge
 from onlinekernels.preprocessing.scaling import advanced
@@ -56,6 +58,7 @@ class Pairwise(Rule):
         return {**super().settings(), "penalty": self.penalty, "tolerance": self.tolerance}
 
 
+@dataclass(eq=False, repr=False)
 class LASVM(TwoClasses):
     """The support vector machine with an offset, online (Bordes, Ertekin, Weston and Bottou 2005).
 
@@ -65,7 +68,8 @@ class LASVM(TwoClasses):
 
     by steps in pairs of coefficients. An example enters if it makes a pair that is worth a step, and that step is made
     (PROCESS). Then the best pair of all makes another one, and terms with coefficient 0 go that are far from being in
-    a pair (REPROCESS). `finish` makes steps of the second kind until none is worth it: on the terms, that is the solution.
+    a pair (REPROCESS). `finish` makes steps of the second kind until none is worth it: on the terms, that is the
+    solution.
 
     `fit` takes the rows in random order, calls `finish`, and comes back to rows that still make a pair, until there are
     none: that is the solution over all rows, with fewer terms than rows in memory at any time. On a stream, one pass in
@@ -88,8 +92,8 @@ class LASVM(TwoClasses):
         `fit` scales by the means and deviations of all its rows.
     {encode}
     epochs : int
-        Passes that `fit` makes at most; at least 1. It stops when `gap_` is at most the tolerance, and warns if it is not.
-        The first pass is over all rows, others are over those that make a pair.
+        Passes that `fit` makes at most; at least 1. It stops when `gap_` is at most the tolerance, and warns if it is
+        not. The first pass is over all rows, others are over those that make a pair.
     random_state : int or None
         Seed of the order in which `fit` takes the rows; None is another order each time.
 
@@ -97,10 +101,10 @@ class LASVM(TwoClasses):
 
     Notes
     -----
-    After `partial_fit`, `progressive` and `learn_one`, which take rows in the given order, call `finish` when you want the
-    solution. They go on from there. An example that makes no pair is not kept, not even with coefficient 0 as in the
-    paper's PROCESS: the next REPROCESS would drop it. Of a stream that begins with one class only, the first five examples wait
-    for the other one.
+    After `partial_fit`, `progressive` and `learn_one`, which take rows in the given order, call `finish` when you want
+    the solution. They go on from there. An example that makes no pair is not kept, not even with coefficient 0 as in
+    the paper's PROCESS: the next REPROCESS would drop it. Of a stream that begins with one class only, the first five
+    examples wait for the other one.
 
     References
     ----------
@@ -121,17 +125,15 @@ class LASVM(TwoClasses):
 
     _rule = Pairwise
 
-    def __init__(self, kernel: KernelLike | None = None, *, penalty: float = 1.0, tolerance: float = 1e-3,
-                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
-                 encode: bool | RunningEncoder = False, epochs: int = 1000, random_state: int | None = 0) -> None:
-        self.kernel = kernel
-        self.penalty = penalty
-        self.tolerance = tolerance
-        self.class_weight = class_weight
-        self.scale = scale
-        self.encode = encode
-        self.epochs = epochs
-        self.random_state = random_state
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    penalty: float = 1.0
+    tolerance: float = 1e-3
+    class_weight: ClassWeight | None = None
+    scale: bool | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1000
+    random_state: int | None = 0
 
     @property
     def loss(self) -> Any:

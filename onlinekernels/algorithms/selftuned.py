@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy as np
 from onlinekernels.base import validation
 from onlinekernels._core.selftuned import Metric, SelfTuning, tuned_member
 from onlinekernels.algorithms.evidence import Evidence, Features, Settings, learned_metric, spread_out, standard_targets
-from onlinekernels.algorithms.recursive import KRLS
-from onlinekernels.base.composite import CompositePlan, OnlineComposite
+from onlinekernels.algorithms.krls import KRLS
+from onlinekernels.base.composite import OnlineComposite
+from onlinekernels.base.composite import CompositePlan
 from onlinekernels.base.defaults import Data
 from onlinekernels.base.estimator import learned
 from onlinekernels.base.labelsets import ManyLabels
@@ -306,17 +307,18 @@ class SelfTunedPlan(CompositePlan):
     window: int
 
 
+@dataclass(eq=False, repr=False)
 class SelfTuned(OnlineComposite):
     """A posterior that learns its kernel on the stream: which features matter, how much noise there is, how fast to forget.
 
-    Nothing has to be set. After 100, 200, 400, ... examples, at most 4000 apart, the latest are looked at as a whole: their
-    evidence, the probability of all of them under a kernel, is followed uphill as a function of one scale for each axis, of the
-    amplitude, the noise and the forgetting. Then a new posterior replays them in the new metric and goes on. In between it is
-    an ordinary `KRLS`.
+    Nothing has to be set. After 100, 200, 400, ... examples, at most 4000 apart, the latest are looked at as a whole:
+    their evidence, the probability of all of them under a kernel, is followed uphill as a function of one scale for
+    each axis, of the amplitude, the noise and the forgetting. Then a new posterior replays them in the new metric and
+    goes on. In between it is an ordinary `KRLS`.
 
-    Beside it is a plain posterior with a short memory, for what changes faster than a kernel can be learned; answers are a
-    combination of all by least squares. After an abrupt change (the loss of the last 64 examples is twice the usual, and the
-    plain posterior is better) only the latest examples are kept, and the kernel is learned anew.
+    Beside it is a plain posterior with a short memory, for what changes faster than a kernel can be learned; answers
+    are a combination of all by least squares. After an abrupt change (the loss of the last 64 examples is twice the
+    usual, and the plain posterior is better) only the latest examples are kept, and the kernel is learned anew.
 
     Results do not depend on how a stream is cut into calls.
 
@@ -326,8 +328,8 @@ class SelfTuned(OnlineComposite):
         The first is for numbers, one or several, the second for two or many classes. None is for numbers.
     axes : "auto", "own" or "gradient"
         What has a scale each: the features themselves ("own"), or the directions in which f changes most and least
-        ("gradient": eigenvectors of the average outer product of its gradient), for relevance that is not along features.
-        "auto" learns both.
+        ("gradient": eigenvectors of the average outer product of its gradient), for relevance that is not along
+        features. "auto" learns both.
     budget : int
         How many points each learned posterior may have.
     window : int
@@ -361,17 +363,15 @@ class SelfTuned(OnlineComposite):
 
     _plan_class = SelfTunedPlan
 
-    def __init__(self, loss: Any = None, *, axes: str = "auto", budget: int = 150, window: int = 2000,
-                 frozen: bool = False, class_weight: ClassWeight | None = None,
-                 encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.loss = loss
-        self.axes = axes
-        self.budget = budget
-        self.window = window
-        self.frozen = frozen
-        self.class_weight = class_weight
-        self.encode = encode
-        self.epochs = epochs
+    loss: Any = None
+    _: KW_ONLY
+    axes: str = "auto"
+    budget: int = 150
+    window: int = 2000
+    frozen: bool = False
+    class_weight: ClassWeight | None = None
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     def _settings(self):
         loss = as_loss("squared" if self.loss is None else self.loss, self)
@@ -452,47 +452,3 @@ class SelfTuned(OnlineComposite):
             "noise": np.array([noise for _, noise, _ in found]),
             "memory": np.array([memory for _, _, memory in found]),
         }
-
-    def plot_history(self, axes: Any = None, most: int = 8) -> Any:
-        """The relevance of features over time, of those that ever counted most, and alarms; needs matplotlib. Returns the figure.
-
-        Parameters
-        ----------
-        axes : matplotlib axes, default=None
-            Where to draw; a new figure without them.
-        most : int
-        """
-        return over_time(list(self.relevance_), self.history_, self.t_, axes, most)
-
-
-# ---- Pictures ---------------------------------------------------------------------------------------------------------
-
-
-def over_time(names, history, t, axes, most):
-    """Steps from one refresh to the next; dashed lines are alarms. Returns the figure."""
-    axes, shares = _axes(axes), history["relevance"]
-    for j in np.sort(np.argsort(-shares.max(axis=0), kind="stable")[:most]) if len(shares) else []:
-        axes.step(np.append(history["t"], t), np.append(shares[:, j], shares[-1:, j]), where="post", label=names[j])
-    for alarm in history["t"][history["alarm"]]:
-        axes.axvline(alarm, color="0.5", linewidth=1.0, linestyle="--")
-    axes.set_xlabel("example")
-    axes.set_ylabel("relevance")
-    axes.set_ylim(bottom=0.0)
-    if len(shares):
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    return axes.figure
-
-
-def _axes(axes):
-    """Axes to draw in: those given, or of a figure that needs no screen."""
-    if axes is not None:
-        return axes
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        message = "Plots need matplotlib, which is not installed: pip install matplotlib"
-        raise ImportError(message) from error
-    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure.add_subplot()

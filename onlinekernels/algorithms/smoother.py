@@ -1,7 +1,7 @@
 """Local averages over a budget of rows."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,22 +41,25 @@ class SmootherPlan(CompositePlan):
         return float(self.loss.nu) if self.loss.task == "novelty" else 0.0
 
 
+@dataclass(eq=False, repr=False)
 class Smoother(OnlineComposite):
     """Local averages: what the rows near an example say, weighted by a kernel, over a budget of rows.
 
-    f(x) = sum_i k(x_i, x) y_i / sum_i k(x_i, x). The loss decides what is averaged: numbers (the regression of Nadaraya and
-    Watson), votes for classes (Parzen's), or nothing but the weights themselves, the log density of a detector. There are no
-    coefficients, so nothing has to converge: what is kept counts at once, and what has left counts no more.
+    f(x) = sum_i k(x_i, x) y_i / sum_i k(x_i, x). The loss decides what is averaged: numbers (the regression of Nadaraya
+    and Watson), votes for classes (Parzen's), or nothing but the weights themselves, the log density of a detector.
+    There are no coefficients, so nothing has to converge: what is kept counts at once, and what has left counts no
+    more.
 
     Weights are taken in logarithms: however far an example is from all rows, it has nearest neighbours.
 
     Parameters
     ----------
     loss : Squared, MulticlassSquared, NuNovelty, their names or None
-        "squared" is for numbers, one or several, "multiclass_squared" for two or many classes, "nunovelty" for a detector,
-        whose threshold is the quantile nu of all scores so far. None is for numbers.
+        "squared" is for numbers, one or several, "multiclass_squared" for two or many classes, "nunovelty" for a
+        detector, whose threshold is the quantile nu of all scores so far. None is for numbers.
     kernel : Gaussian, Laplacian, their names or None
-        How weights fall with the distance. None is a Gaussian whose width is half the distance to the third nearest row.
+        How weights fall with the distance. None is a Gaussian whose width is half the distance to the third nearest
+        row.
     budget : int, Recent or Reservoir
         Which rows are kept: the latest so many, or a uniform sample of all.
     neighbours : int or None
@@ -88,17 +91,15 @@ class Smoother(OnlineComposite):
 
     _plan_class = SmootherPlan
 
-    def __init__(self, loss: Any = None, kernel: Kernel | str | None = None, *, budget: Budget | int = 1000,
-                 neighbours: int | None = None, class_weight: ClassWeight | None = None,
-                 scale: bool | RunningScaler = False, encode: bool | RunningEncoder = False, epochs: int = 1) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.budget = budget
-        self.neighbours = neighbours
-        self.class_weight = class_weight
-        self.scale = scale
-        self.encode = encode
-        self.epochs = epochs
+    loss: Any = None
+    kernel: Kernel | str | None = None
+    _: KW_ONLY
+    budget: Budget | int = 1000
+    neighbours: int | None = None
+    class_weight: ClassWeight | None = None
+    scale: bool | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     def _settings(self):
         loss = as_loss("squared" if self.loss is None else self.loss, self)
@@ -159,8 +160,8 @@ class Smoother(OnlineComposite):
     def contributions(self, x: Any, top: int | None = 5, label: Any = None) -> Any:
         """Which rows that are kept speak for a prediction, and how much; see `KRLS.contributions`.
 
-        ``kernel`` is the row's share of all weights, and ``coefficient`` what it says: its target, or +1 and -1 for and against
-        the label; for a detector 1.
+        ``kernel`` is the row's share of all weights, and ``coefficient`` what it says: its target, or +1 and -1 for and
+        against the label; for a detector 1.
         """
         top = validate_top(top)
         with self._turn.shared:

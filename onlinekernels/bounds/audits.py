@@ -94,8 +94,8 @@ class Audit:
 def audit(model: Any, X: ArrayLike, y: ArrayLike, *, segments: int = 1) -> Audit:
     """Run a learner on a stream, and put every bound that applies beside what it did.
 
-    The run is that of a fresh copy: `model` itself stays as it is. Any function serves as a comparison, and the best ones
-    are known in hindsight: they are computed here as support vector machines, for several penalties, and for each
+    The run is that of a fresh copy: `model` itself stays as it is. Any function serves as a comparison, and the best
+    ones are known in hindsight: they are computed here as support vector machines, for several penalties, and for each
     bound the one is taken that makes it smallest. This takes O(n^2) time and memory.
 
     Parameters

@@ -20,10 +20,10 @@ def comparison(kernel: Any, X: Any, y: Any, coefficients: Any, *, margin: Any, p
                labels: Any = None) -> Any:
     """Describe comparison functions g_t = sum_j coefficients[t, j] k(points[j], .) on a stream.
 
-    With many labels, g_t(x, l) = sum_j k(points[j], x) (kappa coefficients[t])[l, j], and a right label should beat every
-    other one by mu Delta. The answer has the margin mu d, where d is the smallest distance of two labels: it fits the bounds
-    on mistakes of NORMA and ILK with `GraphHinge`, where `learner_margin` is d, and with `MulticlassHinge`, where it is that
-    loss's own. A mistake is then f(x, y) <= f(x, l) for some l.
+    With many labels, g_t(x, l) = sum_j k(points[j], x) (kappa coefficients[t])[l, j], and a right label should beat
+    every other one by mu Delta. The answer has the margin mu d, where d is the smallest distance of two labels: it fits
+    the bounds on mistakes of NORMA and ILK with `GraphHinge`, where `learner_margin` is d, and with `MulticlassHinge`,
+    where it is that loss's own. A mistake is then f(x, y) <= f(x, l) for some l.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def comparison(kernel: Any, X: Any, y: Any, coefficients: Any, *, margin: Any, p
     points : array of shape (n_points, n_features) or None
         Where the functions have their terms; None means X itself.
     labels : Taxonomy, LabelGraph, Labels, list of labels or None
-        The labels, with their distance Delta and kernel kappa; a list means distances of 1 and the delta kernel. None is two
-        classes with one function.
+        The labels, with their distance Delta and kernel kappa; a list means distances of 1 and the delta kernel. None
+        is two classes with one function.
 
     Returns
     -------

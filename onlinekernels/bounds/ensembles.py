@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from onlinekernels.algorithms.doubling import RATE, drift_rates
+from onlinekernels.algorithms.norma import RATE, drift_rates
 from onlinekernels.bounds.checks import NOT_NEGATIVE, bound, checked
 from onlinekernels.bounds.comparisons import least_mistakes
 from onlinekernels.bounds.norma import energy_of
@@ -19,9 +19,9 @@ def hedge_regret(*, members: int, examples: int, rate: float, share: float, squa
     """By how much the loss of `Hedge` may exceed that of any of its members: (log m + T log 1 / (1 - alpha)) / eta + eta / 8 sum_t s_t^2.
 
     The weights are a Bayesian mixture over all ways to switch between members; staying with one has the prior
-    (1 - alpha)^T / m. What a mixture loses more than its mix loss is at most eta s_t^2 / 8 by Hoeffding's inequality. `Hedge` has `rate_`,
-    `squared_ranges_`, `loss_` and `member_losses_`. For several targets, T is their number times that of the examples, and log m
-    counts for each: the sum of their bounds.
+    (1 - alpha)^T / m. What a mixture loses more than its mix loss is at most eta s_t^2 / 8 by Hoeffding's inequality.
+    `Hedge` has `rate_`, `squared_ranges_`, `loss_` and `member_losses_`. For several targets, T is their number times
+    that of the examples, and log m counts for each: the sum of their bounds.
 
     >>> round(hedge_regret(members=12, examples=1000, rate=2.0, share=0.001, squared_ranges=40.0), 2)
     11.74
@@ -33,9 +33,9 @@ def hedge_regret(*, members: int, examples: int, rate: float, share: float, squa
 def majority_mistakes(*, mistakes: float, members: int, examples: int, rate: float, share: float = 0.0) -> Any:
     """Bound on the mistakes of `Hedge` with votes, if a member makes so many: (eta M + log m + T log 1 / (1 - alpha)) / log(2 / (1 + exp(-eta))).
 
-    When the vote is wrong, so is half of all weight, or more, of which exp(-eta) is left: all weight falls to (1 + exp(-eta)) / 2 or
-    less. That of a member that makes M mistakes is (1 - alpha)^T exp(-eta M) / m or more (Littlestone and Warmuth 1994, Herbster
-    and Warmuth 1998). Rows before both, or all, labels are known do not count.
+    When the vote is wrong, so is half of all weight, or more, of which exp(-eta) is left: all weight falls to (1 +
+    exp(-eta)) / 2 or less. That of a member that makes M mistakes is (1 - alpha)^T exp(-eta M) / m or more (Littlestone
+    and Warmuth 1994, Herbster and Warmuth 1998). Rows before both, or all, labels are known do not count.
 
     >>> round(majority_mistakes(mistakes=100, members=10, examples=1000, rate=0.5), 1)
     238.7
@@ -49,8 +49,9 @@ def self_tuned_mistakes(*, longest: int, rate: float = RATE, radius: float, marg
                         path: float = 0.0, squared_path: float = 0.0, examples: int) -> Any:
     """Bound on the mistakes of `NORMA.self_tuning` and `ILK.self_tuning`, which know nothing of the comparison.
 
-    The best of their drift rates z makes at most min over z of K/mu + 2 C(z)/mu^2 + 2 sqrt(C(z)/mu^2 (K/mu + C(z)/mu^2)) mistakes,
-    where C(z) = X^2/4 (B^2 + (D2/z + 2 B D1 + m z B^2) / (2 + z)); the vote as many as `majority_mistakes` allows for that.
+    The best of their drift rates z makes at most min over z of K/mu + 2 C(z)/mu^2 + 2 sqrt(C(z)/mu^2 (K/mu +
+    C(z)/mu^2)) mistakes, where C(z) = X^2/4 (B^2 + (D2/z + 2 B D1 + m z B^2) / (2 + z)); the vote as many as
+    `majority_mistakes` allows for that.
 
     >>> from onlinekernels.bounds import norma_mistakes
     >>> stream = dict(radius=1.0, margin=1.0, loss=10.0, norm=3.0, path=20.0, squared_path=0.5, examples=1000)

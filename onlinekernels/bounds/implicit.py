@@ -20,12 +20,13 @@ def ilk_mistakes(*, radius: float, margin: float, loss: float, norm: float, path
     comparison is the hinge loss at the margin mu, without C. (I's own mu is 0 whenever Delta is constant.)
 
     For many labels, radius^2 bounds k((x,y),(x,y)) - 2 k((x,y),(x,l)) + k((x,l),(x,l)) for all labels l; with the delta
-    kernel that is 2 k(x, x). A mistake is then f(x, y) <= f(x, l) for some l. With a graph hinge, whose margin over l is
-    rho Delta(y, l) (`GraphHinge` has rho = 1), let d be the smallest distance of two labels, K the comparison's graph hinge
-    loss at mu, and put mu d and rho d in the place of both margins: `comparison` and `tune_ilk_mistakes` do so if they are told the `labels`. (The proof
-    goes on as for two classes, since whichever label r the step is taken against, a step that is not after a mistake ends at
-    rho Delta(y, r) <= mu Delta(y, r) at most, and after a mistake against l it has (1 + eta lambda) rho Delta(y, l), or more,
-    to make good for. I's step against a single runner-up is meant, exact=False.)
+    kernel that is 2 k(x, x). A mistake is then f(x, y) <= f(x, l) for some l. With a graph hinge, whose margin over l
+    is rho Delta(y, l) (`GraphHinge` has rho = 1), let d be the smallest distance of two labels, K the comparison's
+    graph hinge loss at mu, and put mu d and rho d in the place of both margins: `comparison` and `tune_ilk_mistakes` do
+    so if they are told the `labels`. (The proof goes on as for two classes, since whichever label r the step is taken
+    against, a step that is not after a mistake ends at rho Delta(y, r) <= mu Delta(y, r) at most, and after a mistake
+    against l it has (1 + eta lambda) rho Delta(y, l), or more, to make good for. I's step against a single runner-up is
+    meant, exact=False.)
 
     >>> ilk_mistakes(radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=100)
     9.0
@@ -81,8 +82,8 @@ def ilk_average_excess_risk(*, examples: int, step: float, regularization: float
     """Bound on E R(f_average) - 1/T sum_t R_t(g) for every g, I 3.2: `ilk_regret`/T + L sqrt(2 ln(1/delta)/T).
 
     For examples drawn independently from one distribution it holds with probability 1 - `failure` (delta), for ILK with
-    ``InverseSqrt(step)`` and ``average=True``. R is that of `ilk_regret`, and `largest_risk` (L) bounds R of all f_t; see
-    `hinge_risk_limit`. I names it only: its Theorem 3 in Corollary 2 of Cesa-Bianchi, Conconi and Gentile.
+    ``InverseSqrt(step)`` and ``average=True``. R is that of `ilk_regret`, and `largest_risk` (L) bounds R of all f_t;
+    see `hinge_risk_limit`. I names it only: its Theorem 3 in Corollary 2 of Cesa-Bianchi, Conconi and Gentile.
 
     >>> excess = ilk_average_excess_risk(examples=10**6, step=0.7, regularization=1.0, radius=1.0,
     ...                                  largest_risk=2.5, failure=0.05)

@@ -18,15 +18,15 @@ LEAST_TERMS = 83  # from which the Forgetron's theorem holds
 def alma_corrections(*, alpha: float, margin: float, norm: float = 1.0, loss: float = 0.0) -> Any:
     """Bound on the corrections of ALMA, and so on its mistakes, for separated streams and others (Gentile 2001).
 
-    g is margin / norm, in the space of `Normalized(kernel)`, where all examples have length 1, and D = loss / norm over all
-    passes. For any comparison
+    g is margin / norm, in the space of `Normalized(kernel)`, where all examples have length 1, and D = loss / norm over
+    all passes. For any comparison
 
         D/g + r^2/2 + sqrt(r^4/4 + r^2 D/g + r^2),    r = (8/alpha - 6) / (sqrt(2) g)
 
-    as sqrt(k) times the product of w and the comparison gains C (g - d_k) with correction k, and the norm that is divided
-    by is at most sqrt(1 + (8/alpha - 6)/k). If the examples are separated, D = 0, there is 2/g^2 (2/alpha - 1)^2 + 8/alpha - 4
-    as well, whatever the number of passes, and the smaller one is taken; the margin of w comes to (1 - alpha) g. For the
-    B and C of the original.
+    as sqrt(k) times the product of w and the comparison gains C (g - d_k) with correction k, and the norm that is
+    divided by is at most sqrt(1 + (8/alpha - 6)/k). If the examples are separated, D = 0, there is 2/g^2 (2/alpha -
+    1)^2 + 8/alpha - 4 as well, whatever the number of passes, and the smaller one is taken; the margin of w comes to (1
+    - alpha) g. For the B and C of the original.
 
     >>> alma_corrections(alpha=0.5, margin=0.25)
     300.0
@@ -50,8 +50,8 @@ def ballseptron_mistakes(*, ball_radius: float, radius: float, margin: float, no
 
         mu M + (mu - r |u|) N - K <= |u| sqrt(R^2 M + (R^2 - r^2) N + c),    c = max(0, 2 r^2 - R^2)
 
-    for r < R, and without c if N = 0, where it is the Perceptron's. If N is not given, this is the largest M for any N; it
-    is infinite if r |u| >= mu. Shalev-Shwartz and Singer (2005) have the idea.
+    for r < R, and without c if N = 0, where it is the Perceptron's. If N is not given, this is the largest M for any N;
+    it is infinite if r |u| >= mu. Shalev-Shwartz and Singer (2005) have the idea.
 
     >>> ballseptron_mistakes(ball_radius=0.1, radius=1.0, margin=1.0, norm=4.0, ball_updates=0)
     16.0
@@ -93,7 +93,8 @@ def ballseptron_mistakes(*, ball_radius: float, radius: float, margin: float, no
 def forgetron_mistakes(*, terms: int, norm: float, margin: float = 1.0, loss: float = 0.0) -> Any:
     """Bound on the mistakes of the self-tuned Forgetron (Dekel, Shalev-Shwartz and Singer 2008): 2 |g|^2 + 4 K.
 
-    For k(x, x) <= 1 and all comparisons with |g| <= 1/4 sqrt((B + 1) / ln(B + 1)), where B is the number of `terms`, at least 83.
+    For k(x, x) <= 1 and all comparisons with |g| <= 1/4 sqrt((B + 1) / ln(B + 1)), where B is the number of `terms`, at
+    least 83.
     |g| and K are divided by the margin first. No budget can do better than of the order of sqrt(B): B + 1 examples that
     have nothing to do with each other are right with |g| = sqrt(B + 1), and B terms know nothing of one of them.
 

@@ -289,11 +289,11 @@ def window_average_excess_risk(*, examples: int, step: float, regularization: fl
                                failure: float, lipschitz: float = 1.0) -> Any:
     """Bound on the mean of E R_inst[f_t] - R_reg[g] with the window of K Thm 6: `norma_window_regret`/m + L sqrt(2 ln(1/delta)/m).
 
-    For examples drawn independently from one distribution it holds with probability 1 - `failure` (delta), for NORMA with
-    ``InverseSqrt(step)`` and the window of `norma_window_regret`; for one of f_1, ..., f_m that is drawn at random, and for
-    their average. `largest_risk` (L) is that of all terms, `hinge_risk_limit`: K fears that what is dropped may lead to larger
-    norms, and omits the details. But the coefficients that any f_t could have add up to c/lambda in size, so |f_t| <= c X/lambda
-    whichever of its terms are there.
+    For examples drawn independently from one distribution it holds with probability 1 - `failure` (delta), for NORMA
+    with ``InverseSqrt(step)`` and the window of `norma_window_regret`; for one of f_1, ..., f_m that is drawn at
+    random, and for their average. `largest_risk` (L) is that of all terms, `hinge_risk_limit`: K fears that what is
+    dropped may lead to larger norms, and omits the details. But the coefficients that any f_t could have add up to
+    c/lambda in size, so |f_t| <= c X/lambda whichever of its terms are there.
 
     >>> excess = window_average_excess_risk(examples=10**6, step=0.5, regularization=1.0, radius=1.0,
     ...                                     largest_risk=2.5, failure=0.05)

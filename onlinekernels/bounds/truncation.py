@@ -41,9 +41,9 @@ def truncation_error(*, window: int, step: float, regularization: float, radius:
 def truncation_error_of_steps(*, steps: ArrayLike, regularization: float, radius: float, lipschitz: float = 1.0) -> Any:
     """Bound on |f - f_trunc| for NORMA with steps that change: prod (1 - eta_j lambda) c X / lambda over the window.
 
-    `steps` are those of the latest examples, which f_trunc keeps; as in `truncation_error`, *with the same coefficients*.
-    Whatever the steps before them, their terms together are no longer than c X / lambda when the window begins, and from
-    then on they shrink with every step.
+    `steps` are those of the latest examples, which f_trunc keeps; as in `truncation_error`, *with the same
+    coefficients*. Whatever the steps before them, their terms together are no longer than c X / lambda when the window
+    begins, and from then on they shrink with every step.
 
     >>> round(truncation_error_of_steps(steps=[0.5] * 100, regularization=0.1, radius=1.0), 3)
     0.059

@@ -70,7 +70,8 @@ def tune_norma_mistakes(*, radius: float, margin: float, loss: float, norm: floa
 def _among(labels, tuned):
     """The same for many labels: their hinge asks for its margin rho times the distance of labels.
 
-    `GraphHinge` has rho = 1. f / rho learns there as f does with rho: its steps are smaller by rho, and nothing decays faster.
+    `GraphHinge` has rho = 1. f / rho learns there as f does with rho: its steps are smaller by rho, and nothing decays
+    faster.
     """
     if labels is None:
         return tuned
@@ -102,7 +103,8 @@ def tune_norma_window(*, regularization: float, growth: float = 0.4, step: float
     little and starts with a smaller window; see `window_start`.
 
     >>> tune_norma_window(regularization=0.5)
-    {'step': InverseSqrt(rate=0.63...), 'regularization': 0.5, 'offset': False, 'budget': Sublinear(exponent=0.9, start=747)}
+    {'step': InverseSqrt(rate=0.63...), 'regularization': 0.5, 'offset': False, 'budget': Sublinear(exponent=0.9,
+    start=747)}
     >>> tune_norma_window(regularization=0.5, growth=0.25, step=1.8)["budget"]
     Sublinear(exponent=0.75, start=6)
     """

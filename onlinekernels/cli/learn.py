@@ -168,7 +168,7 @@ def _learn(arguments):
 
 
 def _check(arguments):
-    """Refuse what makes no sense before anything is read or written."""
+    """Refuse options that contradict each other before anything is read or written."""
     for option in ("checkpoint", "resume"):
         if getattr(arguments, option) and arguments.save is None:
             raise Refused(f"--{option} needs --save FILE")
@@ -233,7 +233,7 @@ def _number_or_none(text):
 
 
 def _new_model(arguments, name):
-    """A model of the algorithm of that name, with the parameters that were given; Refused if they make no sense."""
+    """A model of the algorithm of that name, with the parameters that were given; Refused if they are invalid."""
     model = component("algorithm", name)()
     _set(model, arguments, (*OF_ONE, "effort"))
     try:

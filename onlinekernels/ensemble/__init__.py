@@ -22,7 +22,7 @@ LATER = {
 
 
 def __getattr__(name):
-    """What is in `LATER`, from the file that is said there."""
+    """Import an ensemble from its module."""
     if name not in LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value = getattr(importlib.import_module(f"{__name__}.{LATER[name]}"), name)

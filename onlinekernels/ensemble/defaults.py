@@ -1,7 +1,7 @@
-"""The front door: a classifier and a regressor that need no tuning."""
+"""The default ensembles: a classifier and a regressor that need no tuning."""
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,7 @@ THRESHOLDS = (None, "balanced", "f1")
 
 
 @dataclass(frozen=True, eq=False)
-class FrontDoorPlan(CompositePlan):
+class DefaultPlan(CompositePlan):
     """What the plans of both share."""
 
     effort: str
@@ -53,13 +53,14 @@ class FrontDoorPlan(CompositePlan):
     sparse: bool  # whether rows are
 
 
-class FrontDoor(EnsembleLearner):
+class DefaultEnsemble(EnsembleLearner):
     """Base of the models that need no tuning.
 
     Parameters
     ----------
     effort : "low", "medium" or "high"
-        How many members there are, and so how long an example takes: about 20, 70 or 150 times as long as with one `SILK`.
+        How many members there are, and so how long an example takes: about 20, 70 or 150 times as long as with one
+        `SILK`.
     members : dict of str to model, list of models or None
         Members of your own instead. None is for those that were chosen for this effort.
     """
@@ -177,18 +178,19 @@ class FrontDoor(EnsembleLearner):
 
 
 @dataclass(frozen=True, eq=False)
-class ClassifierPlan(FrontDoorPlan):
+class ClassifierPlan(DefaultPlan):
     """Current parameters of `OnlineKernelClassifier`."""
 
     threshold: str | None
 
 
-class OnlineKernelClassifier(FrontDoor):
+@dataclass(eq=False, repr=False)
+class OnlineKernelClassifier(DefaultEnsemble):
     """A classifier for streams that needs no tuning: a dozen kernel learners, stacked and calibrated.
 
-    Two or many classes, which may join at any time. Gaussian and Laplacian posteriors with and without memory, behind plain and
-    fading scalers and running ranks, a kernel that learns itself, local averages, and lines; a combiner that forgets
-    learns whom to trust (`Stacking`). `predict_proba` is held to what happened on the stream.
+    Two or many classes, which may join at any time. Gaussian and Laplacian posteriors with and without memory, behind
+    plain and fading scalers and running ranks, a kernel that learns itself, local averages, and lines; a combiner that
+    forgets learns whom to trust (`Stacking`). `predict_proba` is held to what happened on the stream.
 
     For sparse rows the members are lines alone.
 
@@ -196,8 +198,8 @@ class OnlineKernelClassifier(FrontDoor):
     ----------
     {effort}
     threshold : None, "balanced" or "f1"
-        What predictions are best for: few mistakes; few mistakes in each class, however rare; or the F1 of the rarer of two
-        classes. Probabilities are the same.
+        What predictions are best for: few mistakes; few mistakes in each class, however rare; or the F1 of the rarer of
+        two classes. Probabilities are the same.
     {members}
     {class_weight}
     {encode}
@@ -226,16 +228,14 @@ class OnlineKernelClassifier(FrontDoor):
     _task = "classes"
     _plan_class = ClassifierPlan
 
-    def __init__(self, effort: str = "medium", *, threshold: str | None = None, members: Members | None = None,
-                 class_weight: ClassWeight | None = None, encode: bool | RunningEncoder = True, n_jobs: int = 1,
-                 epochs: int = 1) -> None:
-        self.effort = effort
-        self.threshold = threshold
-        self.members = members
-        self.class_weight = class_weight
-        self.encode = encode
-        self.n_jobs = n_jobs
-        self.epochs = epochs
+    effort: str = "medium"
+    _: KW_ONLY
+    threshold: str | None = None
+    members: Members | None = None
+    class_weight: ClassWeight | None = None
+    encode: bool | RunningEncoder = True
+    n_jobs: int = 1
+    epochs: int = 1
 
     def _settings(self):
         if self.threshold is not None and (not isinstance(self.threshold, str) or self.threshold not in THRESHOLDS):
@@ -265,7 +265,7 @@ class OnlineKernelClassifier(FrontDoor):
 
 
 @dataclass(frozen=True, eq=False)
-class RegressorPlan(FrontDoorPlan):
+class RegressorPlan(DefaultPlan):
     """Current parameters of `OnlineKernelRegressor`."""
 
     lags: int | None
@@ -276,20 +276,22 @@ class RegressorPlan(FrontDoorPlan):
         return 0 if self.lags else 1
 
 
-class OnlineKernelRegressor(FrontDoor):
+@dataclass(eq=False, repr=False)
+class OnlineKernelRegressor(DefaultEnsemble):
     """A regressor for streams that needs no tuning: half a dozen kernel learners and a line, stacked.
 
-    One or several targets. These are scaled as they come; members are told targets within fences of 3 times the distance of the
-    quartiles, so a heavy tail does no harm, unless three in a row are beyond one: a level that lasts is no outlier. Where targets are
-    very skewed, predictions lie between their median and their mean. `predict_interval` covers what it says on the stream: its
-    width is the error that is usual, times what errors nearby were, times what would have covered the last 500. As long as no target
-    was negative, no interval begins below 0.
+    One or several targets. These are scaled as they come; members are told targets within fences of 3 times the
+    distance of the quartiles, so a heavy tail does no harm, unless three in a row are beyond one: a level that lasts is
+    no outlier. Where targets are very skewed, predictions lie between their median and their mean. `predict_interval`
+    covers what it says on the stream: its width is the error that is usual, times what errors nearby were, times what
+    would have covered the last 500. As long as no target was negative, no interval begins below 0.
 
     For sparse rows the members are lines alone.
 
-    With `lags`, the targets are a time series and its last values are the features: ``partial_fit(y)`` and ``progressive(y)`` take
-    the series alone, ``partial_fit(X, y)`` rows beside it that are known before each value. ``predict()`` is the next value;
-    ``forecast(5)``, or ``predict(X)`` with a row for each, the next ones, each from those predicted before it.
+    With `lags`, the targets are a time series and its last values are the features: ``partial_fit(y)`` and
+    ``progressive(y)`` take the series alone, ``partial_fit(X, y)`` rows beside it that are known before each value.
+    ``predict()`` is the next value; ``forecast(5)``, or ``predict(X)`` with a row for each, the next ones, each from
+    those predicted before it.
 
     Parameters
     ----------
@@ -332,14 +334,13 @@ class OnlineKernelRegressor(FrontDoor):
     _plan_class = RegressorPlan
     class_weight = None
 
-    def __init__(self, effort: str = "medium", *, lags: int | None = None, members: Members | None = None,
-                 encode: bool | RunningEncoder = True, n_jobs: int = 1, epochs: int = 1) -> None:
-        self.effort = effort
-        self.lags = lags
-        self.members = members
-        self.encode = encode
-        self.n_jobs = n_jobs
-        self.epochs = epochs
+    effort: str = "medium"
+    _: KW_ONLY
+    lags: int | None = None
+    members: Members | None = None
+    encode: bool | RunningEncoder = True
+    n_jobs: int = 1
+    epochs: int = 1
 
     def _settings(self):
         lags = None if self.lags is None else validation.check_count(self, "lags")
@@ -405,8 +406,8 @@ class OnlineKernelRegressor(FrontDoor):
     def predict(self, X: Examples | None = None, return_std: bool = False) -> Any:
         """Targets for the rows of X; with return_std=True also standard deviations of y, noise included.
 
-        With `lags`, the values that follow what was learned, one for each row of X, and without X the next one. Deviations are for
-        the next one alone: those of later ones would have to count the errors before them.
+        With `lags`, the values that follow what was learned, one for each row of X, and without X the next one.
+        Deviations are for the next one alone: those of later ones would have to count the errors before them.
         """
         self._check_next(X, return_std)
         return super().predict(X, return_std)

@@ -1,8 +1,8 @@
-"""The front door for novelty."""
+"""The default ensemble for novelty detection."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,17 +38,18 @@ class DetectorPlan(CompositePlan):
     memory: int | None
 
 
+@dataclass(eq=False, repr=False)
 class OnlineKernelDetector(EnsembleLearner):
     """A detector of novelty for streams that needs no tuning: densities at several widths, combined and judged by ranks.
 
-    Three log densities over uniform samples of all rows so far (`Smoother`), of z-scores with narrow and wide Laplacian kernels and of
-    arcsinh of z-scores with a Gaussian, and the distance from the middle. Each has its rank among its own past, the mean log of
-    these has a rank among its past, and an alert is a rank below a level near nu, `offset_`, which slowly follows how many there
-    were. So about a share nu of all rows alerts, whatever the units, and a burst of odd rows does not become ordinary by coming
-    often: samples of all rows have their fair share of it only.
+    Three log densities over uniform samples of all rows so far (`Smoother`), of z-scores with narrow and wide Laplacian
+    kernels and of arcsinh of z-scores with a Gaussian, and the distance from the middle. Each has its rank among its
+    own past, the mean log of these has a rank among its past, and an alert is a rank below a level near nu, `offset_`,
+    which slowly follows how many there were. So about a share nu of all rows alerts, whatever the units, and a burst of
+    odd rows does not become ordinary by coming often: samples of all rows have their fair share of it only.
 
-    Rows are kept as they looked when they came, in units of what was known then: so a column that only grows, such as a counter,
-    looks the same at any time. Of dates only the time of the day counts.
+    Rows are kept as they looked when they came, in units of what was known then: so a column that only grows, such as a
+    counter, looks the same at any time. Of dates only the time of the day counts.
 
     Parameters
     ----------
@@ -82,14 +83,13 @@ class OnlineKernelDetector(EnsembleLearner):
 
     _plan_class = DetectorPlan
 
-    def __init__(self, nu: float = 0.02, effort: str = "medium", *, memory: int | None = None,
-                 encode: bool | RunningEncoder = True, n_jobs: int = 1, epochs: int = 1) -> None:
-        self.nu = nu
-        self.effort = effort
-        self.memory = memory
-        self.encode = encode
-        self.n_jobs = n_jobs
-        self.epochs = epochs
+    nu: float = 0.02
+    effort: str = "medium"
+    _: KW_ONLY
+    memory: int | None = None
+    encode: bool | RunningEncoder = True
+    n_jobs: int = 1
+    epochs: int = 1
 
     def _settings(self):
         if not isinstance(self.effort, str) or self.effort not in EFFORTS:
@@ -140,8 +140,8 @@ class OnlineKernelDetector(EnsembleLearner):
     def explain(self, x: Any) -> Any:
         """Which features make one example odd, {name: by how much}, the oddest first.
 
-        The example is put to the middle in one column after another, of words to the most frequent, and it is how much more ordinary
-        that makes it: the gain in the mean log density of the members, in nats.
+        The example is put to the middle in one column after another, of words to the most frequent, and it is how much
+        more ordinary that makes it: the gain in the mean log density of the members, in nats.
 
         Parameters
         ----------

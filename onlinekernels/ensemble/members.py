@@ -1,13 +1,14 @@
-"""The members of the front door: which models, with which kernels, at which effort.
+"""The members of the default ensembles: which models, with which kernels, at which effort.
 
-Letters: G is a Gaussian of width w sqrt(d), L a Laplacian (city-block) of width w d, both + 1; GL and LL have Linear() / d beside.
-"Fading" is behind a scaler with a memory of 100 rows, "ranks" behind normal scores of running ranks, "relevance" in units of how
-much features matter. Chosen on the streams that docs/tutorials/frontdoor.md names.
+Letters: G is a Gaussian of width w sqrt(d), L a Laplacian (city-block) of width w d, both + 1; GL and LL have Linear()
+/ d beside. "Fading" is behind a scaler with a memory of 100 rows, "ranks" behind normal scores of running ranks,
+"relevance" in units of how much features matter. Chosen on the streams that docs/tutorials/frontdoor.md names.
 """
 import math
 
-from onlinekernels.algorithms.implicit import SILK, PassiveAggressive
-from onlinekernels.algorithms.recursive import KRLS
+from onlinekernels.algorithms.implicit import SILK
+from onlinekernels.algorithms.projection import PassiveAggressive
+from onlinekernels.algorithms.krls import KRLS
 from onlinekernels.algorithms.selftuned import SelfTuned
 from onlinekernels.algorithms.smoother import Smoother
 from onlinekernels.kernels import Gaussian, Laplacian, Linear
@@ -36,7 +37,7 @@ def fading():
 
 
 def class_members(effort, d):
-    """{name: (model, view)} for classes."""
+    """{name: (model, transform)} for classes."""
     points = POINTS[effort]
 
     def posterior(letters, w, memory=1.0, scale=True, budget=points, tolerance=1e-2, noise=0.3):
@@ -92,7 +93,7 @@ def class_members(effort, d):
 
 
 def number_members(effort, d):
-    """{name: (model, view)} for numbers."""
+    """{name: (model, transform)} for numbers."""
     points = max(72, POINTS[effort])
 
     def posterior(letters, w, noise, memory=1.0, scale=True):
@@ -136,7 +137,7 @@ def number_members(effort, d):
 
 
 def sparse_members(task):
-    """{name: (model, view)} for sparse rows: lines alone."""
+    """{name: (model, transform)} for sparse rows: lines alone."""
     if task == "classes":
         return {f"line {penalty:g}": (PassiveAggressive("multiclass_hinge", "linear", penalty=penalty), None)
                 for penalty in (0.01, 0.1, 1.0)} | {"logistic": (SILK("multiclass_logistic", "linear", budget=None), None)}

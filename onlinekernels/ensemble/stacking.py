@@ -1,7 +1,7 @@
 """Ensembles of any models: stacked, or weighed by Hedge."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,8 +49,8 @@ class EnsembleLearner(OnlineComposite):
     Parameters
     ----------
     n_jobs : int
-        How many threads members learn in; at least 1. It may be set at any time. Chunks of fewer than 16 rows are learned in
-        one, and so are members with a loss or kernel of yours. Answers are the same.
+        How many threads members learn in; at least 1. It may be set at any time. Chunks of fewer than 16 rows are
+        learned in one, and so are members with a loss or kernel of yours. Answers are the same.
     """
 
     loss = None  # that of the members' task
@@ -199,28 +199,29 @@ class _OfMembers(EnsembleLearner):
     Parameters
     ----------
     members : list of models, or dict of str to model
-        They must have one task: classes (losses of two or many), numbers, or novelty. The ensemble has copies of its own, which
-        begin with nothing; `from_fitted` is for models that have learned already. Their parameters say how they learn, `scale=True` for example.
+        They must have one task: classes (losses of two or many), numbers, or novelty. The ensemble has copies of its
+        own, which begin with nothing; `from_fitted` is for models that have learned already. Their parameters say how
+        they learn, `scale=True` for example.
     """
 
     @classmethod
     def from_fitted(cls, members: Members, *, frozen: bool = False, **parameters: Any) -> Self:
         """An ensemble of models that have learned already, each on its own part of the data, say.
 
-        It can predict at once, and `partial_fit` or `progressive` go on from there: the combiner begins with equal weights and
-        learns whom to trust, while members learn on. `t_`, `errors_` and `history_` count from there, too. The ensemble has
-        copies; the models themselves stay as they are. What holds for all models holds here: `fit` forgets everything, what
-        members had learned included, and so does a clone.
+        It can predict at once, and `partial_fit` or `progressive` go on from there: the combiner begins with equal
+        weights and learns whom to trust, while members learn on. `t_`, `errors_` and `history_` count from there, too.
+        The ensemble has copies; the models themselves stay as they are. What holds for all models holds here: `fit`
+        forgets everything, what members had learned included, and so does a clone.
 
         Parameters
         ----------
         members : list of fitted models, or dict of str to fitted model
-            Of one task, with the same number of features and of targets. Labels may be in another order. A member that has not
-            met some of them yet will, unless its labels are fixed: two of a loss of two classes, or all that were named in
-            ``classes=``. Those must agree.
+            Of one task, with the same number of features and of targets. Labels may be in another order. A member that
+            has not met some of them yet will, unless its labels are fixed: two of a loss of two classes, or all that
+            were named in ``classes=``. Those must agree.
         frozen : bool
-            Members do not learn any more, the combiner alone does. If they learn on, it is from the same rows, and they come to
-            err alike; where nothing drifts that costs more than it gains.
+            Members do not learn any more, the combiner alone does. If they learn on, it is from the same rows, and they
+            come to err alike; where nothing drifts that costs more than it gains.
         **parameters
             Of the ensemble.
 
@@ -309,16 +310,18 @@ class StackingPlan(_PlanOfMembers):
     memory: float
 
 
+@dataclass(eq=False, repr=False)
 class Stacking(_OfMembers):
     """An ensemble whose combiner learns how much to trust each member, and forgets.
 
-    Members learn for themselves. Classes: their scores F, cut to [-1, 1], give p = softmax(sum_i w_i F_i), and w follows the log
-    loss by online Newton steps that leak back to equal weights. Numbers: least squares on how members differ from their
-    mean, which leak in the same way. Four settings, with this memory and longer ones (4 times; for classes also 20 times) and weak and strong
-    priors, run side by side and are mixed by Bayes' rule. Novelty: logarithms of the ranks of the members' scores, averaged.
+    Members learn for themselves. Classes: their scores F, cut to [-1, 1], give p = softmax(sum_i w_i F_i), and w
+    follows the log loss by online Newton steps that leak back to equal weights. Numbers: least squares on how members
+    differ from their mean, which leak in the same way. Four settings, with this memory and longer ones (4 times; for
+    classes also 20 times) and weak and strong priors, run side by side and are mixed by Bayes' rule. Novelty:
+    logarithms of the ranks of the members' scores, averaged.
 
-    Members that fail, because they diverge, or a loss or kernel of yours refuses a row, are disabled with a warning, and the ensemble goes on.
-    Results do not depend on how a stream is cut into calls.
+    Members that fail, because they diverge, or a loss or kernel of yours refuses a row, are disabled with a warning,
+    and the ensemble goes on. Results do not depend on how a stream is cut into calls.
 
     Parameters
     ----------
@@ -351,14 +354,13 @@ class Stacking(_OfMembers):
 
     _plan_class = StackingPlan
 
-    def __init__(self, members: Members, *, memory: float = SHORT, class_weight: ClassWeight | None = None,
-                 encode: bool | RunningEncoder = False, n_jobs: int = 1, epochs: int = 1) -> None:
-        self.members = members
-        self.memory = memory
-        self.class_weight = class_weight
-        self.encode = encode
-        self.n_jobs = n_jobs
-        self.epochs = epochs
+    members: Members
+    _: KW_ONLY
+    memory: float = SHORT
+    class_weight: ClassWeight | None = None
+    encode: bool | RunningEncoder = False
+    n_jobs: int = 1
+    epochs: int = 1
 
     def _settings(self):
         return {**super()._settings(), "memory": check_fraction(self, "memory")}
@@ -378,12 +380,14 @@ class HedgePlan(_PlanOfMembers):
     votes: bool
 
 
+@dataclass(eq=False, repr=False)
 class Hedge(_OfMembers):
     """An ensemble with exponential weights: it loses little more than its best member, whatever happens.
 
-    w_i <- w_i exp(-rate loss_i), then each gives up `share` of its weight to all, so that another member may take the lead
-    (Herbster and Warmuth 1998, "Tracking the best expert"). Answers are weighted means of what members say. Losses are
-    convex: for classes 1/8 [(1 - F_label)^2 + (1 + the largest other F)^2] of scores cut to [-1, 1], for numbers half the squared error in units of the usual one. Then
+    w_i <- w_i exp(-rate loss_i), then each gives up `share` of its weight to all, so that another member may take the
+    lead (Herbster and Warmuth 1998, "Tracking the best expert"). Answers are weighted means of what members say. Losses
+    are convex: for classes 1/8 [(1 - F_label)^2 + (1 + the largest other F)^2] of scores cut to [-1, 1], for numbers
+    half the squared error in units of the usual one. Then
 
         loss <= loss of any member + (log m + T log 1 / (1 - share)) / rate + rate / 8 sum_t range_t^2
 
@@ -398,9 +402,9 @@ class Hedge(_OfMembers):
     share : float
         In (0, 1).
     votes : bool
-        For classes: what counts is which label a member says, not how loudly. Losses are then mistakes, and the ensemble makes few
-        more than twice as many as its best member (Littlestone and Warmuth 1994, "The weighted majority algorithm"); see
-        `onlinekernels.bounds.majority_mistakes`.
+        For classes: what counts is which label a member says, not how loudly. Losses are then mistakes, and the
+        ensemble makes few more than twice as many as its best member (Littlestone and Warmuth 1994, "The weighted
+        majority algorithm"); see `onlinekernels.bounds.majority_mistakes`.
     {class_weight}
     {encode}
     {n_jobs}
@@ -427,17 +431,15 @@ class Hedge(_OfMembers):
 
     _plan_class = HedgePlan
 
-    def __init__(self, members: Members, *, rate: float | None = None, share: float = SHARE, votes: bool = False,
-                 class_weight: ClassWeight | None = None, encode: bool | RunningEncoder = False, n_jobs: int = 1,
-                 epochs: int = 1) -> None:
-        self.members = members
-        self.rate = rate
-        self.share = share
-        self.votes = votes
-        self.class_weight = class_weight
-        self.encode = encode
-        self.n_jobs = n_jobs
-        self.epochs = epochs
+    members: Members
+    _: KW_ONLY
+    rate: float | None = None
+    share: float = SHARE
+    votes: bool = False
+    class_weight: ClassWeight | None = None
+    encode: bool | RunningEncoder = False
+    n_jobs: int = 1
+    epochs: int = 1
 
     def _settings(self):
         settings, task = super()._settings(), self._own_loss().task

@@ -208,8 +208,8 @@ _SCORES = ("decision_function", "predict_proba")
 class RowByRow:
     """What takes one row after another: estimators of scikit-learn, and models whose labels come late.
 
-    Steps of a pipeline learn a row, without its label, as soon as it comes; the last one predicts it then, and learns it
-    when `delay` more have been predicted.
+    Steps of a pipeline learn a row, without its label, as soon as it comes; the last one predicts it then, and learns
+    it when `delay` more have been predicted.
     """
 
     def __init__(self, steps, last, delay):

@@ -1,19 +1,17 @@
-"""What is measured at each example: errors and losses, whose sums suffice; F1 and AUC; the errors of a constant."""
+"""What is measured at each example: errors, whose sums suffice; F1 and AUC; the errors of a constant."""
 import math
 from collections import deque
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import numpy as np
 
 from onlinekernels.base.labelsets import among_seen, label_column
 from onlinekernels.base.state import targets
-from onlinekernels import losses
 from onlinekernels.base.labelvalues import as_list
 
 # What is measured at each example, in this order; a report has the mean of each over all examples and, with
 # "window_" before its name, over the latest ones.
-MEASURES = ("error", "squared_error", "loss", "margin_errors")
+MEASURES = ("error", "squared_error")
 
 
 @dataclass
@@ -52,7 +50,7 @@ def judge(model, X, y, classes=None, novel=None):
         return _judged_scores(state, scores, y, margins, novel)
     y, _ = targets(state.loss, state.labels, len(scores), y)
     scores = _in_order_of_joining(state.labels, scores)
-    return _judged_labels(state, scores, y, margins, state.labels.n_seen_before(y, known))
+    return _judged_labels(state.labels, scores, y, state.labels.n_seen_before(y, known))
 
 
 def _judged_scores(state, scores, y, margins, novel):
@@ -72,33 +70,20 @@ def _judged_scores(state, scores, y, margins, novel):
             labelled = {"truth": truth, "guesses": scores < margins, "scores": margins - scores}
     else:
         y = y.reshape(scores.shape)
-        if state.targets > 1:
-            margins = margins[:, None]
         out[:, 0] = _over_targets(np.abs(y - scores))
         with np.errstate(over="ignore"):
             out[:, 1] = _over_targets((y - scores) ** 2)
-    _measure_loss(out, state, scores, y, margins)
     return Judged(out, **labelled)
 
 
-def _judged_labels(state, scores, y, margins, before):
+def _judged_labels(labels, scores, y, before):
     """`Judged` for scores of many labels, in the order of joining; `before` of them had joined at each example."""
-    y, labels = y.astype(np.intp), state.labels
+    y = y.astype(np.intp)
     out = np.full((len(scores), len(MEASURES)), np.nan)
     guesses = np.where(before > 0, labels.chosen(among_seen(scores, before)), -1)
     out[:, 0] = guesses != y
     difference = np.where(before > 1, scores[:, -1] - scores[:, 0], 0.0) if len(labels.order) <= 2 else None
-    if not labels.fixed:  # an example brings its own label along
-        scores = among_seen(scores, np.maximum(before, y + 1))
-    _measure_loss(out, state, scores, y, margins)
     return Judged(out, y, guesses, difference)
-
-
-def _measure_loss(out, state, scores, y, margins):
-    structure = SimpleNamespace(outputs=lambda: state.function.outputs)
-    extra = {"labels": structure} if state.loss.structured else {}
-    out[:, 2] = _over_targets(_loss_values(state.loss, scores, y, margins, extra))
-    out[:, 3] = _over_targets(_margin_errors(state.loss, scores, y, margins, extra))
 
 
 def _over_targets(values):
@@ -113,34 +98,6 @@ def _in_order_of_joining(labels, scores):
     columns = np.empty_like(scores)
     columns[:, labels.class_order] = scores
     return columns
-
-
-def _loss_values(loss, scores, y, margins, extra):
-    """The loss of each example at the margin of its time."""
-    if loss.adapts:
-        extra = {**extra, "scalar": margins}
-    try:
-        if type(loss).value.__module__.startswith(losses.__name__):  # of ours: takes arrays
-            return loss.value(scores, y, **extra)
-        if loss.task != "multiclass":
-            values = [float(loss.value(score, target)) for score, target in zip(scores.flat, y.flat, strict=True)]
-            return np.reshape(values, scores.shape)
-        return np.array([float(loss.value(row[np.isfinite(row)], label)) for row, label in zip(scores, y, strict=True)])
-    except NotImplementedError:  # a loss of one's own needs a derivative only
-        return np.full(len(scores), np.nan)
-
-
-def _margin_errors(loss, scores, y, margins, extra):
-    """Whether each example lies within the margin or outside the tube, with the losses' conventions at ties."""
-    if loss.task == "multiclass":
-        if not loss.is_compiled() or loss.probabilistic:
-            return np.nan
-        return (loss.derivative(scores, y, scalar=margins, **extra) != 0).any(axis=1)
-    if loss.scalar_name is None:
-        return np.nan
-    if loss.task == "binary":
-        return y * scores <= margins
-    return scores < margins if loss.task == "novelty" else np.abs(y - scores) > margins
 
 
 # ---- Over many examples ----

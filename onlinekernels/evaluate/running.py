@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.evaluate.display import rank
+from onlinekernels.base.docstrings import like
+from onlinekernels.base.estimator import OnlineLearner
+from onlinekernels.base.validation import bad_parameter
 from onlinekernels.evaluate.learners import check_model, kept, learner_for, n_rows, opened, pieces, steps_of
 from onlinekernels.evaluate.measures import MEASURES, LabelCounts, RunningAUC
-from onlinekernels.evaluate.reports import HISTORY, MOST_IS_BEST, Comparison, Confusion, Report, Trial, Tuning
-from onlinekernels.base.estimator import OnlineLearner
-from onlinekernels.base.docstrings import like
-from onlinekernels.base.validation import bad_parameter
+from onlinekernels.evaluate.reports import HISTORY, MOST_IS_BEST, Comparison, Confusion, Report, Trial, Tuning, rank
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Callable, Executor, Sequence
@@ -54,7 +53,7 @@ def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CH
         taken from y if it is given as a whole.
     delay : int, default=0
         For labels that come late: an example is learned when `delay` more have been predicted. It is judged then, too,
-        and the last ones when the stream has ended. Each prediction is a call, and the model's own loss is not reported.
+        and the last ones when the stream has ended. Each prediction is a call.
     novel : label, default=None
         For a detector: which label in y means novel. Then `f1`, `auc` and `confusion` judge it; it never learns from y.
     auc : bool, default=True
@@ -67,10 +66,6 @@ def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CH
     -------
     Report
 
-    Notes
-    -----
-    A loss that adapts its margin or width (NuHinge, NuNovelty, ...) judges each example by the margin of its time.
-
     Examples
     --------
     >>> from onlinekernels import NORMA, Gaussian, evaluate
@@ -79,14 +74,12 @@ def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CH
     >>> report = evaluate.progressive(model, drifting_gaussians(2000))
     >>> print(report)
     NORMA(loss='hinge', kernel=Gaussian(width=0.4), step=1.0, regularization=0.06666666666666667, budget=100)
-                      all  last 1000
-    --------------------------------
-    mistakes        9...%      9...%
-    F1             0.9...     0.9...
-    macro F1       0.9...     0.9...
-    AUC            0.9...     0.9...
-    loss           0.5...     0.5...
-    margin errors  8...%      8...%
+                 all  last 1000
+    ---------------------------
+    mistakes   9...%      9...%
+    F1        0.9...     0.9...
+    macro F1  0.9...     0.9...
+    AUC       0.9...     0.9...
     2000 examples in ... s; at the end 100 terms, step 1, margin 1
     >>> bool(report.error < 0.1)
     True

@@ -10,17 +10,15 @@ array([[2.    , 1.8825],
        [1.8825, 2.1   ]])
 """
 from onlinekernels.kernels import elementary
-from onlinekernels.kernels.algebra import Constant, Kernel
-from onlinekernels.kernels.algebra import Custom as Custom, Product as Product, Sum as Sum
+from onlinekernels.kernels.base import Constant, Kernel
+from onlinekernels.kernels.base import Custom as Custom, Product as Product, Sum as Sum
 from onlinekernels.kernels.elementary import *  # noqa: F403
-from onlinekernels.kernels.names import KERNELS as KERNELS, as_kernel as as_kernel, poly, rbf
-from onlinekernels.kernels.normalized import Normalized
-from onlinekernels.kernels.precomputed import Precomputed
+from onlinekernels.kernels.elementary import KERNELS as KERNELS, as_kernel as as_kernel
 from onlinekernels.kernels import additive, maps  # which enter their names
 from onlinekernels.kernels.additive import *  # noqa: F403
 from onlinekernels.kernels.maps import *  # noqa: F403
 
-__all__ = ["Kernel", "Constant", "Normalized", "Precomputed", "rbf", "poly"]
+__all__ = ["Kernel", "Constant"]
 __all__ += elementary.__all__
 __all__ += additive.__all__
 __all__ += maps.__all__

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.kernels.algebra import Kernel
-from onlinekernels.kernels.names import KERNELS
+from onlinekernels.kernels.base import Kernel
+from onlinekernels.kernels.elementary import KERNELS
 from onlinekernels.base.validation import Real, bad_parameter, check_flag, check_integer, check_positive
 
 if TYPE_CHECKING:
@@ -203,9 +203,9 @@ class Additive(_Additive):
 
         K(p, q) = sum_i left_i(p) right_i(q)    for p <= q, and K(q, p) = K(p, q)
 
-    Without a budget it runs on trees, like the other additive kernels. With one, and with ``tree=False``, it is evaluated term
-    by term in Python, which is slow. The trees add up values of the functions, so these should be of moderate size
-    where your data are.
+    Without a budget it runs on trees, like the other additive kernels. With one, and with ``tree=False``, it is
+    evaluated term by term in Python, which is slow. The trees add up values of the functions, so these should be of
+    moderate size where your data are.
 
     Parameters
     ----------

@@ -1,15 +1,23 @@
-"""Kernels with a formula of their own, which the core has compiled."""
+"""Elementary kernels, those made of another kernel, and all of them by name."""
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.kernels.algebra import Kernel, Valued
-from onlinekernels.base.validation import check_integer, check_not_negative, check_positive
+from onlinekernels.base.validation import (
+    as_number,
+    bad_parameter,
+    check_integer,
+    check_not_negative,
+    check_positive,
+    refuse_masked,
+)
+from onlinekernels.kernels.base import Constant, Custom, Kernel, Valued
 
 if TYPE_CHECKING:
-    from onlinekernels.annotations import Any
+    from onlinekernels.annotations import Any, Examples, KernelLike
 
 __all__ = [
     "Linear",
@@ -17,6 +25,10 @@ __all__ = [
     "Polynomial",
     "Laplacian",
     "Noise",
+    "Normalized",
+    "Precomputed",
+    "rbf",
+    "poly",
 ]
 
 
@@ -162,3 +174,160 @@ class Noise(Valued):
 
     def row(self, x: Any, points: Any) -> Any:
         return np.zeros(len(points))
+
+
+class Normalized(Kernel):
+    """k(x, z) / sqrt(k(x, x) k(z, z)), and 0 where k(x, x) or k(z, z) is 0.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        k: a kernel, its name, or any callable k(x, z).
+
+    Examples
+    --------
+    >>> from onlinekernels import Polynomial
+    >>> Normalized(Polynomial(2))([[1.0]], [[1.0], [-1.0], [3.0]]).round(3)
+    array([[1. , 0. , 0.8]])
+    """
+
+    def __init__(self, kernel: KernelLike) -> None:
+        self.kernel = kernel
+
+    def validate(self) -> None:
+        if self.kernel is None:
+            raise bad_parameter(self, "kernel", "a kernel, its name or a callable", None)
+        as_kernel(self.kernel, self)
+
+    def _inner(self):
+        return as_kernel(self.kernel, self)
+
+    def ops(self) -> Any:
+        ops = self._inner().ops()
+        return None if ops is None else [*ops, {"op": "normalize"}]
+
+    def parts(self) -> Any:
+        return (self._inner(),)
+
+    def features(self) -> Any:
+        parts = self._inner().features()
+        return None if parts is None else [{"map": "normalized", "parts": parts, "scale": 1.0}]
+
+    def _gram_of_maps(self, X, Z):
+        inner = self._inner()
+        sizes = np.sqrt(np.outer(inner.diagonal(X), inner.diagonal(X if Z is None else Z)))
+        return np.divide(inner(X, Z), sizes, out=np.zeros_like(sizes), where=sizes > 0)
+
+    def _diagonal_of_maps(self, X):
+        return (self._inner().diagonal(X) > 0).astype(float)
+
+    def row(self, x: Any, points: Any) -> Any:
+        inner = self._inner()
+        sizes = inner.self_value(x) * np.array([inner.self_value(z) for z in points], dtype=float)
+        values = np.asarray(inner.row(x, points), dtype=float)
+        return np.where(sizes > 0, values / np.sqrt(np.where(sizes > 0, sizes, 1.0)), 0.0)
+
+    def self_value(self, x: Any) -> Any:
+        return 1.0 if self._inner().self_value(x) > 0 else 0.0
+
+
+class Precomputed(Kernel):
+    """Entries of a Gram matrix: X is a column of indices into it.
+
+    Parameters
+    ----------
+    gram : array of shape (n, n)
+        Symmetric, of finite numbers. It must be given: None is not a matrix.
+
+    Examples
+    --------
+    >>> gram = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> Precomputed(gram)([[0]], [[1]])
+    array([[0.5]])
+    """
+
+    def __init__(self, gram: Any = None) -> None:
+        self.gram = gram
+
+    def validate(self) -> None:
+        refuse_masked(self.gram, "gram")
+        gram: Any = np.asarray(self.gram) if self.gram is not None else np.empty(0)
+        if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or gram.size == 0 or gram.dtype.kind not in "fiu":
+            shape = None if self.gram is None else gram.shape
+            raise ValueError(
+                f"The 'gram' parameter of Precomputed must be a square matrix of numbers. Got shape {shape} instead."
+            )
+        if not np.isfinite(gram).all():
+            raise ValueError("The 'gram' parameter of Precomputed must hold finite numbers only.")
+        if not np.allclose(gram, gram.T, rtol=1e-8, atol=1e-12):
+            raise ValueError("The 'gram' parameter of Precomputed must be symmetric.")
+
+    def ops(self) -> Any:
+        return [{"op": "precomputed", "table": np.ascontiguousarray(self.gram, dtype=np.float64)}]
+
+    def check_domain(self, X: Examples, name: str = "X") -> Any:
+        _check_indices(X, len(self.gram), name)
+
+    def restricts(self) -> Any:
+        return True
+
+    takes_indices = restricts
+
+
+def _check_indices(X, size, name):
+    """X must be one column of whole numbers in range(size)."""
+    if X.shape[1] != 1:
+        raise ValueError(f"{name} must have one column, of indices into the Gram matrix. Got {X.shape[1]} columns.")
+    bad = (X < 0) | (X >= size) | (X != np.floor(X))
+    if bad.any():
+        raise ValueError(
+            f"{name} must hold whole numbers from 0 to {size - 1}, indices into the Gram matrix. Got {X[bad][0]} instead."
+        )
+
+
+def rbf(gamma: Any = None) -> Any:
+    """The Gaussian by scikit-learn's name and parameter: exp(-gamma |x-z|^2); None is `Gaussian()`.
+
+    >>> rbf(gamma=0.125)
+    Gaussian(width=2.0)
+    """
+    if gamma is None:
+        return Gaussian()
+    number = as_number(gamma)
+    if number is None or number <= 0:
+        raise bad_parameter("rbf", "gamma", "a positive number", gamma)
+    return Gaussian(width=1.0 / math.sqrt(2.0 * number))
+
+
+def poly(degree: Any = 3, gamma: Any = 1.0, coef0: Any = 1.0) -> Any:
+    """The polynomial kernel by scikit-learn's name and parameters: (gamma <x,z> + coef0)^degree.
+
+    >>> poly(2, gamma=0.5)
+    Polynomial(degree=2, scale=0.5)
+    """
+    return Polynomial(degree, scale=gamma, bias=coef0)
+
+
+# Those whose parameters all have defaults, and names by which others know them.
+KERNELS: dict[str, Any] = {
+    **{cls.__name__.lower(): cls for cls in (Linear, Gaussian, Polynomial, Laplacian, Noise, Constant)},
+    "rbf": rbf,
+    "poly": poly,
+}
+
+
+def as_kernel(value, owner, default=Gaussian):
+    """A kernel from what a user may give: a kernel, its name, a callable, or None for the default."""
+    if value is None:
+        return default()
+    if isinstance(value, str):
+        name = value.lower().replace("-", "").replace("_", "")
+        if name not in KERNELS:
+            raise bad_parameter(owner, "kernel", f"a kernel or one of {', '.join(sorted(KERNELS))}", value)
+        value = KERNELS[name]()
+    elif not isinstance(value, Kernel) and callable(value) and not isinstance(value, type):
+        return Custom(value)
+    if not isinstance(value, Kernel):
+        raise bad_parameter(owner, "kernel", "a kernel such as Gaussian(2.0), its name, a callable, or None", value)
+    value.validate()
+    return value

@@ -14,9 +14,9 @@ import numpy as np
 
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.maps import ConstantMap, FourierMap, JoinedMap, LinearMap, NormalizedMap, NystroemMap
-from onlinekernels.kernels.algebra import Kernel
+from onlinekernels.kernels.base import Kernel
 from onlinekernels.kernels.elementary import Gaussian, Laplacian
-from onlinekernels.kernels.names import as_kernel
+from onlinekernels.kernels.elementary import as_kernel
 from onlinekernels.base.validation import bad_parameter, check_count, check_integer, check_sparse, is_sparse
 
 if TYPE_CHECKING:

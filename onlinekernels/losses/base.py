@@ -24,8 +24,8 @@ class Loss(Parameterized):
     A subclass sets `task` ("binary": y is -1 or +1, "regression", "novelty" or "multiclass") and defines
     ``derivative(score, y)`` for two numbers ("multiclass": an array of scores and the index of the
     label); ``value(score, y)`` where you want values. The engine calls it back for each example. Implicit steps (`ILK`,
-    `SILK`, `PassiveAggressive`) solve for the coefficient, and ask several times; the loss must be convex, and at a kink its
-    derivative may be any slope between the two sides.
+    `SILK`, `PassiveAggressive`) solve for the coefficient, and ask several times; the loss must be convex, and at a
+    kink its derivative may be any slope between the two sides.
 
     >>> import numpy as np
     >>> class LogCosh(Loss):
@@ -138,8 +138,8 @@ class _WithScalar(Loss):
     margin_step : float, "log" or None
         The step of the adapted scalar, relative to a running mean of the distance between it and what is held against
         it; positive, and then the scalar stays above 0. None is K's: it shares the step of f. That can be as
-        large as f itself, and then the errors come like a clock. "log" is V's, (55)-(56): the logarithm shares the step of f,
-        so the scalar stays above 0, where it has to start.
+        large as f itself, and then the errors come like a clock. "log" is V's, (55)-(56): the logarithm shares the step
+        of f, so the scalar stays above 0, where it has to start.
     """
 
 

@@ -98,8 +98,9 @@ class _AdaptingRunner(_Runner):
 class NuMulticlassHinge(_AdaptingRunner):
     """The multiclass hinge with rho adapted: max(0, rho + max_l f(x, l) - f(x, y)) - nu rho, V 6.2.1.
 
-    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from what is
-    held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may outrun it.
+    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from
+    what is held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may
+    outrun it.
 
     Parameters
     ----------
@@ -145,8 +146,9 @@ class GraphHinge(_Runner):
 class NuGraphHinge(_AdaptingRunner):
     """The graph hinge with a scale: max(0, max_l [rho Delta(y, l) + f(x, l)] - f(x, y)) - nu rho.
 
-    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from what is
-    held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may outrun it.
+    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from
+    what is held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may
+    outrun it.
 
     Delta, the distance between labels, comes from the model's `labels`; without them it is 1. It is the loss of V 6.2.1
     where Delta is 1.
@@ -262,8 +264,8 @@ class MulticlassSquared(Loss):
 class Mistake(Loss):
     """Mistakes of many classes, as the Perceptron counts them: another label does as well as the right one.
 
-    Its derivative is the uniform ultraconservative update of Crammer and Singer (2003): -1 at the label, and 1 shared by
-    all labels that do as well. Not a choice of its own: see `Perceptron`.
+    Its derivative is the uniform ultraconservative update of Crammer and Singer (2003): -1 at the label, and 1 shared
+    by all labels that do as well. Not a choice of its own: see `Perceptron`.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlinekernels.losses.base import NU_VALUES, Loss, WithWidth
-from onlinekernels.base.validation import Real, check_fraction, check_not_negative, check_positive
+from onlinekernels.base.validation import check_fraction, check_not_negative, check_positive
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any
@@ -18,7 +18,6 @@ __all__ = [
     "SquaredInsensitive",
     "Huber",
     "NuHuber",
-    "ConcomitantHuber",
 ]
 
 
@@ -100,8 +99,9 @@ class Insensitive(WithWidth):
 class NuInsensitive(WithWidth):
     """max(0, |y - f| - epsilon) + nu epsilon with epsilon adapted, K (22).
 
-    The default `margin_step` is not the papers' rule: epsilon then has a step of its own, relative to its distance from what is
-    held against it, and stays positive. ``margin_step=None`` is the papers': epsilon shares the step of f, and may outrun it.
+    The default `margin_step` is not the papers' rule: epsilon then has a step of its own, relative to its distance from
+    what is held against it, and stays positive. ``margin_step=None`` is the papers': epsilon shares the step of f, and
+    may outrun it.
 
     A fraction nu of the examples comes to lie outside the tube.
 
@@ -175,8 +175,9 @@ class Huber(WithWidth):
 class NuHuber(WithWidth):
     """Huber's loss with sigma adapted so that a fraction nu lies outside (K III-C).
 
-    The default `margin_step` is not the papers' rule: sigma then has a step of its own, relative to its distance from what is
-    held against it, and stays positive. ``margin_step=None`` is the papers': sigma shares the step of f, and may outrun it.
+    The default `margin_step` is not the papers' rule: sigma then has a step of its own, relative to its distance from
+    what is held against it, and stays positive. ``margin_step=None`` is the papers': sigma shares the step of f, and
+    may outrun it.
 
     sigma moves by +eta (1 - nu) outside and -eta nu inside, where eta is the step, and stays positive. That is a
     quantile rule, not the gradient of a loss; `value` is Huber's loss at the current width.
@@ -197,45 +198,6 @@ class NuHuber(WithWidth):
     _values = {**NU_VALUES, "width": check_positive}
 
     def __init__(self, nu: float = 0.1, width: float = 1.0, margin_step: Any = 0.1) -> None:
-        self.nu = nu
-        self.width = width
-        self.margin_step = margin_step
-
-
-class ConcomitantHuber(WithWidth):
-    """Huber's loss with the scale sigma learned beside f: sigma phi((y - f) / sigma) + nu sigma.
-
-    phi(r) is r^2 / 2 up to 1 and \\|r\\| - 1/2 beyond, so that sigma phi(d / sigma) is K (23). With nu sigma the loss is convex in f and
-    sigma together (Huber's "Proposal 2" is its minimum), and sigma goes down its gradient, nu - min(1, r^2) / 2: that is what
-    "to make sigma a variable of the optimisation problem" (K III-C) comes to, where the rule that K prints, that of `NuHuber`,
-    is no gradient. The mean of min(1, r^2) comes to 2 nu.
-
-    Parameters
-    ----------
-    nu : float
-        Half the mean of min(1, r^2), r = (y - f) / sigma; in (0, 1/2). Of normal errors sigma becomes 1.33 deviations with
-        0.2, which is Huber's own choice, 1 with 0.26, and 2 with 0.115.
-    width : float
-        Where sigma starts; positive.
-    {margin_step}
-
-    References
-    ----------
-    {K}
-
-    Examples
-    --------
-    >>> loss = ConcomitantHuber(nu=0.25, width=2.0)
-    >>> loss.value([1.0, 5.0], 0.0).tolist()            # inside: 1 / 4 + 1/2; outside: 5 - 1 + 1/2
-    [0.75, 4.5]
-    >>> loss.scalar_gradient([1.0, 5.0], 0.0).tolist()
-    [0.125, -0.25]
-    """
-
-    adapts = True
-    _values = {**NU_VALUES, "nu": Real("a number in (0, 1/2)", lambda value: 0 < value < 0.5), "width": check_positive}
-
-    def __init__(self, nu: float = 0.2, width: float = 1.0, margin_step: Any = 0.1) -> None:
         self.nu = nu
         self.width = width
         self.margin_step = margin_step

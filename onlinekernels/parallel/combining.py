@@ -37,7 +37,8 @@ def combine(models: Sequence[OnlineLearner], weights: ArrayLike | None = None,
     Parameters
     ----------
     models : list of fitted models
-        With the same kernel, loss, offset and labels. (Models of many classes need the same ``classes=`` from the start.)
+        With the same kernel, loss, offset and labels. (Models of many classes need the same ``classes=`` from the
+        start.)
     weights : array of shape (len(models),) or None
         Positive numbers, brought to the sum 1. None: the number of examples that each has learned.
     budget : Budget, int or None

@@ -5,21 +5,20 @@ import contextlib
 import copy
 import json
 import os
+import zlib
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlinekernels.bank import Bank, as_keys, targets
 from onlinekernels.base import validation
-from onlinekernels.bank import Bank
-from onlinekernels.bank.rows import as_keys, targets
 from onlinekernels.base.files import write_atomically
 from onlinekernels.base.labelsets import BinaryLabels
-from onlinekernels.parallel.places import part_of
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Examples, Self
 
-__all__ = ["PartitionedBank"]
+__all__ = ["PartitionedBank", "part_of"]
 
 SIGNS = BinaryLabels(np.array([-1, 1]))
 MANIFEST = "checkpoint.json"
@@ -33,8 +32,8 @@ class PartitionedBank:
     Each part is a bank that lives on a worker, as a Dask actor. A call sends every row to the part that has its key,
     and all parts learn at the same time. Where rows lie near the workers already, `learn_from` lets each part read
     its own. Parts live as long as this object, its client and their workers: `save` now and then, and go on from there
-    with `load`. Ctrl-C waits until parts have learned the rows that they have. Where some have learned theirs and others
-    have not, as after the death of a worker, the bank cannot be saved.
+    with `load`. Ctrl-C waits until parts have learned the rows that they have. Where some have learned theirs and
+    others have not, as after the death of a worker, the bank cannot be saved.
 
     Parameters
     ----------
@@ -399,3 +398,57 @@ class Part:
             return None, None
         bank._models.labels = None if labels is None else SIGNS
         return bank._models.dtype, labels
+
+
+MASK = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: neighbours, and multiples of anything, go to different parts
+PLAIN = 2**61 - 1  # whole numbers below it are their own hash
+
+
+def part_of(keys: Any, parts: int) -> Any:
+    """The part, from 0 to parts - 1, that each of some keys belongs to.
+
+    Keys that are equal have one part. For numbers, strings, bytes and tuples of them it is the same in every process
+    and on every machine; for other objects it is as stable as their ``hash``.
+
+    Parameters
+    ----------
+    keys : array or list of n hashables
+    parts : int
+
+    Returns
+    -------
+    array of shape (n,)
+
+    Examples
+    --------
+    >>> from onlinekernels.parallel import part_of
+    >>> part_of(["hall", "cellar", 17], 4)
+    array([0, 0, 1])
+    """
+    if isinstance(keys, np.ndarray) and keys.dtype.kind in "iu":
+        if not keys.size or (-PLAIN < keys.min() and keys.max() < PLAIN):
+            hashes = keys.astype(np.int64)
+            hashes[hashes == -1] = -2  # as Python does
+            return _spread(hashes.view(np.uint64), parts)
+        keys = keys.tolist()
+    hashes = np.fromiter((_stable_hash(key) & MASK for key in keys), dtype=np.uint64, count=len(keys))
+    return _spread(hashes, parts)
+
+
+def _spread(hashes, parts):
+    return (((hashes * np.uint64(GOLDEN)) >> np.uint64(32)) % np.uint64(parts)).astype(np.int64)
+
+
+def _stable_hash(key):
+    """Python's hash where that is the same everywhere: it is not for strings."""
+    if isinstance(key, str):
+        return zlib.crc32(key.encode(errors="surrogatepass"))
+    if isinstance(key, bytes):
+        return zlib.crc32(key)
+    if isinstance(key, tuple):
+        mixed = len(key)
+        for item in key:
+            mixed = (1_000_003 * mixed ^ _stable_hash(item)) & MASK
+        return mixed
+    return 0 if key is None else hash(key)

@@ -60,7 +60,7 @@ class RunningEncoder(RunningTransformer):
     Numbers are not scaled: put a `RunningScaler` behind it, or ``scale=True``, which has a change of a column of
     zeros and ones count as much as that of a number, however rare it is.
 
-    A word where a number or a date is expected counts as missing, with a warning; see `odd_`. Numbers and dates in
+    A word where a number or a date is expected counts as missing, with a warning; see `invalid_`. Numbers and dates in
     other forms (1.234,50, $12.40, 02/29/2024) are words: convert them, by ``pandas.to_numeric`` and
     ``pandas.to_datetime``, say. A warning names the column where words are so different that hundreds of them are to
     be expected. Numbers that are names of something are words as categories, ``frame.astype({"postcode":
@@ -313,7 +313,7 @@ class RunningEncoder(RunningTransformer):
         return {state.name(j): kind for j, kind in enumerate(state.kinds)}
 
     @property
-    def words_(self) -> Any:
+    def categories_(self) -> Any:
         """{column: words that have a slot to themselves, in order} of the columns with words."""
         state = self._attribute()
         return {state.name(j): list(state.words[j]) for j, kind in enumerate(state.kinds) if kind == "word"}
@@ -325,7 +325,7 @@ class RunningEncoder(RunningTransformer):
         return {state.name(j): float(state.mean[j]) for j, kind in enumerate(state.kinds) if kind in ("number", "date")}
 
     @property
-    def odd_(self) -> Any:
+    def invalid_(self) -> Any:
         """{column: how many values were no numbers or dates although it is a column of these}, where there are any."""
         state = self._attribute()
         return {state.name(j): count for j, count in enumerate(state.odd) if count}
@@ -605,7 +605,7 @@ def _warn_of_invalid(state, j, kind, row, value):
     """Warn of the first value of a column that is not of its kind."""
     warnings.warn(UserWarning(
         f"Row {row} of X, column {state.name(j)!r}: expected a {kind}, as in the rows before. Got {value!r}, which "
-        f"counts as missing, as do others like it (odd_ counts them). {_CONVERT[kind]} reads other forms of {kind}s; "
+        f"counts as missing, as do others like it (invalid_ counts them). {_CONVERT[kind]} reads other forms of {kind}s; "
         "where they are names of something, make the column one of categories."), stacklevel=2)
 
 

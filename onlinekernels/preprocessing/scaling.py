@@ -22,9 +22,9 @@ class RunningScaler(RunningTransformer):
     Nothing from the future is used, so a model behind it can be judged by test-then-train. `partial_fit` of n
     rows gives what n calls of one row give, bit for bit; up to rounding for sparse rows.
 
-    A feature that has shown two values only, such as a column of a one-hot encoding, is centred and a change of it counts
-    as the square root of 2, however rare it is: as far as two values of a scaled number are apart, in the root mean square.
-    From its third value on it is scaled like others.
+    A feature that has shown two values only, such as a column of a one-hot encoding, is centred and a change of it
+    counts as the square root of 2, however rare it is: as far as two values of a scaled number are apart, in the root
+    mean square. From its third value on it is scaled like others.
 
     Sparse rows are divided by the root mean square of each feature and not centred, so that zeros stay
     zeros; a scaler goes on with the kind of rows that it began with. A feature that has shown one value beside zero is

@@ -18,8 +18,8 @@ __all__ = ["RunningTransformer"]
 class RunningTransformer(Parameterized, TakesTurns):
     """Base of `RunningScaler` and `RunningEncoder`.
 
-    A subclass has `fit`, `partial_fit`, `transform`, `progressive` and `get_feature_names_out`; what it has learned is `_state`,
-    which is never changed, only replaced.
+    A subclass has `fit`, `partial_fit`, `transform`, `progressive` and `get_feature_names_out`; what it has learned is
+    `_state`, which is never changed, only replaced.
     """
 
     _state = None

@@ -170,7 +170,7 @@ KINDS = {
     "pa": Kind(lambda: ok.PassiveAggressive("insensitive", G, budget=ok.Recent(9)), "numbers"),
     "projection": Kind(lambda: ok.Projection("absolute", G, radius=1.5, budget=9), "numbers"),
     "alma": Kind(lambda: ok.ALMA(G)),
-    "romma": Kind(lambda: ok.ROMMA(G, cap=3.0)),
+    "romma": Kind(lambda: ok.ROMMA(G + ok.Noise(0.5))),  # which separates any labels
     "ballseptron": Kind(lambda: ok.Ballseptron(G, radius=0.2, budget=9)),
     "voted": Kind(lambda: ok.VotedPerceptron(G)),
     "lasvm": Kind(lambda: ok.LASVM(G)),

@@ -280,7 +280,6 @@ OK_STATIC OK_CLONES void ok_lanes_move(const ok_lanes_rule *OK_RESTRICT rule, ok
         OK_LANES_CASE(OK_SQUARED_INSENSITIVE);
         OK_LANES_CASE(OK_HUBER);
         OK_LANES_CASE(OK_NU_HUBER);
-        OK_LANES_CASE(OK_CONCOMITANT_HUBER);
     default: /* a loss without a loop of its own: the same, slower */
         ok_lanes_move_by(rule->loss.code, rule->implicit, rule->has_offset, rule, lanes, t, frame, offset, scalar, gap,
                          gap_weight);

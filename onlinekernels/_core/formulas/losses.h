@@ -31,8 +31,7 @@ enum {
     OK_MULTICLASS_LOGISTIC = 15,
     OK_MISTAKE = 16,            /* of many outputs: the update is shared among all that do as well as the right one */
     OK_MULTICLASS_SQUARED = 17, /* for each label the squared loss, with the target +1 or -1 */
-    OK_QUANTILE = 18,           /* the scalar is its level */
-    OK_CONCOMITANT_HUBER = 19   /* Huber + nu sigma, whose gradient adapts sigma */
+    OK_QUANTILE = 18            /* the scalar is its level */
 };
 
 /* What Python calls them. */
@@ -54,7 +53,6 @@ static const ok_loss_name ok_loss_names[] = {
     {"SquaredInsensitive", OK_SQUARED_INSENSITIVE},
     {"Huber", OK_HUBER},
     {"NuHuber", OK_NU_HUBER},
-    {"ConcomitantHuber", OK_CONCOMITANT_HUBER},
     {"MulticlassHinge", OK_PAIR_HINGE},
     {"NuMulticlassHinge", OK_NU_PAIR_HINGE},
     {"GraphHinge", OK_PAIR_HINGE},
@@ -126,8 +124,8 @@ OK_INLINE double ok_loss_value(const ok_loss *loss, double z, double y)
     if (code == OK_SQUARED_INSENSITIVE) /* H (6) */
         return delta > s ? (delta - s) * (delta - s) : 0.0;
     /* K (23).  The nu-form moves sigma by a quantile rule that is not the gradient of a loss, so its
-     * value is plain Huber at the current sigma.  With nu sigma it is convex in f and sigma. */
-    return (delta >= s ? delta - 0.5 * s : 0.5 * delta * delta / s) + (code == OK_CONCOMITANT_HUBER ? loss->nu * s : 0.0);
+     * value is plain Huber at the current sigma. */
+    return delta >= s ? delta - 0.5 * s : 0.5 * delta * delta / s;
 }
 
 /* dl/dz, with the library's convention at kinks. */
@@ -166,8 +164,7 @@ OK_INLINE int ok_loss_grows_like_square(const ok_loss *loss)
 OK_INLINE int ok_loss_is_smooth(const ok_loss *loss)
 {
     return loss->code == OK_LOGISTIC || loss->code == OK_SQUARED || loss->code == OK_MULTICLASS_SQUARED ||
-           loss->code == OK_SQUARED_INSENSITIVE || loss->code == OK_HUBER || loss->code == OK_NU_HUBER ||
-           loss->code == OK_CONCOMITANT_HUBER;
+           loss->code == OK_SQUARED_INSENSITIVE || loss->code == OK_HUBER || loss->code == OK_NU_HUBER;
 }
 
 /* The largest |l'| of a loss with kinks, where an implicit step goes up (side > 0) or down: it caps the step. */
@@ -184,7 +181,7 @@ OK_INLINE double ok_loss_curvature(const ok_loss *loss, double z, double y)
     if (code == OK_LOGISTIC) return ok_expit(z) * ok_expit(-z); /* never the printed quotient: nan for large |z| */
     if (code == OK_SQUARED || code == OK_MULTICLASS_SQUARED) return 1.0;
     if (code == OK_SQUARED_INSENSITIVE) return fabs(y - z) > loss->scalar ? 2.0 : 0.0;
-    if (code == OK_HUBER || code == OK_NU_HUBER || code == OK_CONCOMITANT_HUBER)
+    if (code == OK_HUBER || code == OK_NU_HUBER)
         return fabs(y - z) <= loss->scalar ? 1.0 / loss->scalar : 0.0;
     return 0.0;
 }
@@ -205,10 +202,6 @@ OK_INLINE double ok_loss_scalar_gradient(const ok_loss *loss, double z, double y
     if (code == OK_NU_PAIR_HINGE) return (z < (s - rounding) * y ? y : 0.0) - loss->nu;
     if (code == OK_NU_INSENSITIVE || code == OK_NU_HUBER)
         return loss->nu - (fabs(y - z) > s ? 1.0 : 0.0);
-    if (code == OK_CONCOMITANT_HUBER) {
-        const double away = fabs(y - z) / s;
-        return loss->nu - 0.5 * (away < 1.0 ? away * away : 1.0);
-    }
     return 0.0;
 }
 
@@ -216,13 +209,13 @@ OK_INLINE double ok_loss_scalar_gradient(const ok_loss *loss, double z, double y
 OK_INLINE int ok_loss_adapts(const ok_loss *loss)
 {
     return loss->code == OK_NU_HINGE || loss->code == OK_NU_NOVELTY || loss->code == OK_NU_PAIR_HINGE ||
-           loss->code == OK_NU_INSENSITIVE || loss->code == OK_NU_HUBER || loss->code == OK_CONCOMITANT_HUBER;
+           loss->code == OK_NU_INSENSITIVE || loss->code == OK_NU_HUBER;
 }
 
 /* Whether the scalar of a nu-loss is a width, which y gives its size, and not a margin, which f gives it. */
 OK_INLINE int ok_loss_has_width(const ok_loss *loss)
 {
-    return loss->code == OK_NU_INSENSITIVE || loss->code == OK_NU_HUBER || loss->code == OK_CONCOMITANT_HUBER;
+    return loss->code == OK_NU_INSENSITIVE || loss->code == OK_NU_HUBER;
 }
 
 /* What a nu-loss holds its scalar against, in the scalar's units: y f, f, the margin per Delta, or |y - f|. */
@@ -238,7 +231,7 @@ OK_INLINE double ok_loss_compared(const ok_loss *loss, double z, double y)
 /* A new value of the scalar brought back into its domain: Huber's sigma divides. */
 OK_INLINE double ok_loss_moved_scalar(const ok_loss *loss, double scalar)
 {
-    const int divides = loss->code == OK_NU_HUBER || loss->code == OK_CONCOMITANT_HUBER;
+    const int divides = loss->code == OK_NU_HUBER;
     return divides && scalar < 1e-12 ? 1e-12 : scalar;
 }
 

@@ -16,7 +16,8 @@ __all__ = ["digits", "sunspots", "tumours"]
 def digits() -> Any:
     """Handwritten digits, 1797 rows of 8 x 8 grey values from 0 to 16, in the order in which they were collected.
 
-    By Alpaydin and Kaynak (UCI Machine Learning Repository, "Optical Recognition of Handwritten Digits", its test part; CC BY 4.0).
+    By Alpaydin and Kaynak (UCI Machine Learning Repository, "Optical Recognition of Handwritten Digits", its test part;
+    CC BY 4.0).
 
     Returns
     -------
@@ -49,7 +50,8 @@ def sunspots() -> Any:
 def tumours() -> Any:
     """Cell nuclei of 569 tumours, 30 numbers each, of which 212 are malignant.
 
-    By Wolberg, Mangasarian and Street (UCI Machine Learning Repository, "Breast Cancer Wisconsin (Diagnostic)"; CC BY 4.0).
+    By Wolberg, Mangasarian and Street (UCI Machine Learning Repository, "Breast Cancer Wisconsin (Diagnostic)"; CC BY
+    4.0).
 
     Returns
     -------

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -127,37 +128,41 @@ def _is_regression(model):
     return model._current_loss().task == "regression"
 
 
+@dataclass(eq=False, repr=False)
 class KRLS(OnlineLearner):
     """Kernel recursive least squares: it keeps what it knows of f, and how well it knows it.
 
-    Each prediction is that of a Gaussian process, f ~ GP(0, k) and y = f(x) + noise, given all examples so far, as far as
-    `budget` points can hold it. So an example is used for all that it says, and every prediction has a standard deviation.
+    Each prediction is that of a Gaussian process, f ~ GP(0, k) and y = f(x) + noise, given all examples so far, as far
+    as `budget` points can hold it. So an example is used for all that it says, and every prediction has a standard
+    deviation.
 
-    With ``memory < 1`` f fades, f <- sqrt(memory) f, and what is lost is filled up from the prior. That is the Gaussian process
-    with the kernel k(x, x') memory^(\\|t - t'\\| / 2) over examples t.
+    With ``memory < 1`` f fades, f <- sqrt(memory) f, and what is lost is filled up from the prior. That is the Gaussian
+    process with the kernel k(x, x') memory^(\\|t - t'\\| / 2) over examples t.
 
-    After every 64 examples those that f cannot express yet join the points, and those that f would miss least leave. Between
-    two such checkpoints rows are pending, and are used in full, so results do not depend on how a stream is cut into calls.
+    After every 64 examples those that f cannot express yet join the points, and those that f would miss least leave.
+    Between two such checkpoints rows are pending, and are used in full, so results do not depend on how a stream is cut
+    into calls.
 
     Parameters
     ----------
     loss : Squared, MulticlassSquared, "squared" or "multiclass_squared"
         The first is for numbers, one or several, the second for two or many classes.
     {kernel}
-        For numbers, None is that plus 1. Prior knowledge: k(x, x) is the variance of f before anything is known. Add `Constant` if f is not about 0. `Linear()`
-        keeps weights and no points: Bayesian linear regression.
+        For numbers, None is that plus 1. Prior knowledge: k(x, x) is the variance of f before anything is known. Add
+        `Constant` if f is not about 0. `Linear()` keeps weights and no points: Bayesian linear regression.
     noise : float or "auto"
-        The variance of y about f; positive. "auto" starts at 0.1 and follows the innovations. Of numbers it also doubts: an
-        innovation beyond four times the usual counts for no more than that, and when those of 64 examples are much larger than they
-        used to be, f is taken to have changed; its mean stays, and is as uncertain as before the first example. `changes_` counts that.
-        k(x, x) does not follow: targets far from the size of 1 need ``scale_target=True``, or intervals are too wide.
+        The variance of y about f; positive. "auto" starts at 0.1 and follows the innovations. Of numbers it also
+        doubts: an innovation beyond four times the usual counts for no more than that, and when those of 64 examples
+        are much larger than they used to be, f is taken to have changed; its mean stays, and is as uncertain as before
+        the first example. `changes_` counts that. k(x, x) does not follow: targets far from the size of 1 need
+        ``scale_target=True``, or intervals are too wide.
     memory : float
         What is left of f's variance after one example, in (0, 1]; 1 forgets nothing.
     budget : int or None
         How many points may stay; None all of them. Up to 63 examples wait beside them.
     tolerance : float
-        A point joins if its variance, given f at all other points, exceeds this times k(x, x); in [0, 1). Without a budget
-        1e-11 is the exact process up to rounding; nothing smaller makes a difference.
+        A point joins if its variance, given f at all other points, exceeds this times k(x, x); in [0, 1). Without a
+        budget 1e-11 is the exact process up to rounding; nothing smaller makes a difference.
     {class_weight}
     {scale}
     {scale_target}
@@ -171,9 +176,9 @@ class KRLS(OnlineLearner):
 
     References
     ----------
-    Engel, Mannor and Meir, "The kernel recursive least-squares algorithm", 2004. Csato and Opper, "Sparse on-line Gaussian
-    processes", 2002. Van Vaerenbergh, Lazaro-Gredilla and Santamaria, "Kernel recursive least-squares tracker for
-    time-varying regression", 2012.
+    Engel, Mannor and Meir, "The kernel recursive least-squares algorithm", 2004. Csato and Opper, "Sparse on-line
+    Gaussian processes", 2002. Van Vaerenbergh, Lazaro-Gredilla and Santamaria, "Kernel recursive least-squares tracker
+    for time-varying regression", 2012.
 
     Examples
     --------
@@ -191,22 +196,18 @@ class KRLS(OnlineLearner):
     _rule = Recursive
     _default_kernel = staticmethod(defaults.process)
 
-    def __init__(self, loss: Any = "squared", kernel: KernelLike | None = None, *, noise: float | str = 0.1,
-                 memory: float = 1.0, budget: int | None = 150, tolerance: float = 1e-3,
-                 class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
-                 scale_target: bool | str | RunningScaler = False, encode: bool | RunningEncoder = False,
-                 epochs: int = 1) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.noise = noise
-        self.memory = memory
-        self.budget = budget
-        self.tolerance = tolerance
-        self.class_weight = class_weight
-        self.scale = scale
-        self.scale_target = scale_target
-        self.encode = encode
-        self.epochs = epochs
+    loss: Any = "squared"
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    noise: float | str = 0.1
+    memory: float = 1.0
+    budget: int | None = 150
+    tolerance: float = 1e-3
+    class_weight: ClassWeight | None = None
+    scale: bool | RunningScaler = False
+    scale_target: bool | str | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     def _plan(self):
         rule = Recursive(
@@ -261,9 +262,10 @@ class KRLS(OnlineLearner):
     def predict_interval(self, X: Examples, coverage: float = 0.9) -> Array:
         """Intervals for the targets of the rows of X: array (2, n), lower and upper ends; (2, n, n_targets) for several targets.
 
-        Half their width is the standard deviation of y, noise included, times a factor. A Gaussian would have one factor for
-        each coverage. Data is seldom Gaussian, so the factor is tracked while learning: it grows when an example was outside of the
-        interval, and shrinks when it was inside, so that as many have been inside of late as `coverage` says.
+        Half their width is the standard deviation of y, noise included, times a factor. A Gaussian would have one
+        factor for each coverage. Data is seldom Gaussian, so the factor is tracked while learning: it grows when an
+        example was outside of the interval, and shrinks when it was inside, so that as many have been inside of late as
+        `coverage` says.
 
         Parameters
         ----------

@@ -1,6 +1,7 @@
 """SVMD: explicit gradient steps whose size adapts itself (V)."""
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from onlinekernels.algorithms.norma import Gradient
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["SVMD"]
 
 
+@dataclass(eq=False, repr=False)
 class SVMD(OnlineLearner):
     """Step-size adaptation in a Hilbert space, V Algorithm 2.
 
@@ -35,8 +37,8 @@ class SVMD(OnlineLearner):
     offset_step : MetaDescent or None
         eta_b at the beginning, mu_b and lambda_b: the offsets' own, V (50)-(52). None is that of f.
     margin_step : MetaDescent or None
-        eta_eps at the beginning, mu_eps and lambda_eps: those of the margin's or width's logarithm, V (55)-(58), for a nu-loss
-        whose own `margin_step` is None. None is that of f, but with the first step 1, as in V.
+        eta_eps at the beginning, mu_eps and lambda_eps: those of the margin's or width's logarithm, V (55)-(58), for a
+        nu-loss whose own `margin_step` is None. None is that of f, but with the first step 1, as in V.
     regularization : float
         c of V, lambda elsewhere: how fast old coefficients decay; at least 0. step * regularization must not exceed 1;
         an adapted step is capped there.
@@ -44,8 +46,8 @@ class SVMD(OnlineLearner):
         False is the paper: <f, v> and |f|^2 as if no term had ever been dropped. True corrects them
         at each drop, for the price of one more kernel row.
     budget : Budget, int, None or "auto"
-        Which terms stay; an integer means `Recent`, None all of them. "auto" is 512 terms on a stream and 4096 in `fit`;
-        with a linear kernel it is None, for weights.
+        Which terms stay; an integer means `Recent`, None all of them. "auto" is 512 terms on a stream and 4096 in
+        `fit`; with a linear kernel it is None, for weights.
     {offset}
     {labels}
     {class_weight}
@@ -74,30 +76,24 @@ class SVMD(OnlineLearner):
 
     _rule = Gradient
 
-    def __init__(self, loss: Loss | str | None = None, kernel: KernelLike | None = None, *, step: float = 0.1,
-                 meta_step: float = 0.1, memory: float = 0.99, offset_step: MetaDescent | None = None,
-                 margin_step: MetaDescent | None = None, regularization: float = 1e-3, exact_norms: bool = False,
-                 budget: Budget | int | str | None = "auto", offset: bool | None = None,
-                 labels: LabelStructure | None = None, class_weight: ClassWeight | None = None, scale: bool | RunningScaler = False,
-                 scale_target: bool | str | RunningScaler = False, encode: bool | RunningEncoder = False,
-                 epochs: int = 1) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.step = step
-        self.meta_step = meta_step
-        self.memory = memory
-        self.offset_step = offset_step
-        self.margin_step = margin_step
-        self.regularization = regularization
-        self.exact_norms = exact_norms
-        self.budget = budget
-        self.offset = offset
-        self.labels = labels
-        self.class_weight = class_weight
-        self.scale = scale
-        self.scale_target = scale_target
-        self.encode = encode
-        self.epochs = epochs
+    loss: Loss | str | None = None
+    kernel: KernelLike | None = None
+    _: KW_ONLY
+    step: float = 0.1
+    meta_step: float = 0.1
+    memory: float = 0.99
+    offset_step: MetaDescent | None = None
+    margin_step: MetaDescent | None = None
+    regularization: float = 1e-3
+    exact_norms: bool = False
+    budget: Budget | int | str | None = "auto"
+    offset: bool | None = None
+    labels: LabelStructure | None = None
+    class_weight: ClassWeight | None = None
+    scale: bool | RunningScaler = False
+    scale_target: bool | str | RunningScaler = False
+    encode: bool | RunningEncoder = False
+    epochs: int = 1
 
     def _plan(self):
         step = MetaDescent(
