@@ -9,7 +9,7 @@ import numpy as np
 from onlinekernels.base import validation
 from onlinekernels._core.bank import Models
 from onlinekernels._core.formulas.vectorized import all_finite
-from onlinekernels._core.run.engine import REASONS
+from onlinekernels._core.engine import REASONS
 from onlinekernels._core.lock import Turn
 from onlinekernels.bank import files
 from onlinekernels.bank.collection import Collection
