@@ -82,7 +82,7 @@ FAULTS = [
         ("self.oldest() if self.n >= self.most else NOBODY", "self.oldest() if self.n > self.most else NOBODY"),
         ("terms.dictionary.born(self.oldest()) < t + 1 - self.length(t + 1)",
          "terms.dictionary.born(self.oldest()) < t - self.length(t + 1)"),
-        ("NEWCOMER if size < self.key[self.heap[0]] else self.heap[0]", "NEWCOMER if size <= self.key[self.heap[0]] else self.heap[0]"),
+        ("CANDIDATE if size < self.key[self.heap[0]] else self.heap[0]", "CANDIDATE if size <= self.key[self.heap[0]] else self.heap[0]"),
         ("terms.dictionary.born(a) < terms.dictionary.born(b)", "terms.dictionary.born(a) > terms.dictionary.born(b)"),
         ("child + 1 < self.n and self.goes_before(terms, self.heap[child + 1], self.heap[child])", "False"),
         ("<long long> length if length > <double> self.steps else self.steps", "<long long> length"),
@@ -169,15 +169,15 @@ FAULTS = [
         ("score > best", "score < best"),
         ("terms.dictionary.point_moved(slot)", "pass"),
     ]),
-    ("norms.pyx", "margin budgets oracle outputs", [
+    ("engine.pyx", "margin budgets oracle outputs", [
         ("residual * a[l] * K_a[l]", "residual * a[l] * a[l]"),
     ]),
-    ("hypothesis.pyx", "margin errors labels progressive_labels interface budgets oracle outputs", [
+    ("engine.pyx", "margin errors labels progressive_labels interface budgets oracle outputs", [
         ("self.offset_sum[l] += self.offset[l]", "pass"),
         ("e.term.enters and w.piece.own[i] != 0.0", "e.term.enters"),
         ("self.now.norms.square <= self.radius * self.radius", "self.now.norms.square <= self.radius"),
         ("1.0 if j == 0 else 0.0", "1.0"),
-        ("self.now.norms.square += newcomers * self.now.ahead.square", "pass"),
+        ("self.now.norms.square += new_labels * self.now.ahead.square", "pass"),
         ("self.now.norms = self.before_joining", "pass"),
     ]),
     ("errors.py", "errors refusals", [
@@ -394,7 +394,7 @@ FAULTS = [
         ("self.say(slot, y, weight)", "pass"),
         ("nearest + NEGLIGIBLE / rate", "nearest + 1.0 / rate"),
         ("distance[i] if self.w[i] > 0.0 else INFINITY", "distance[i]"),
-        ("(effective * square + usual_square) / (effective + 1.0)", "square"),
+        ("(effective * square + running_square) / (effective + 1.0)", "square"),
         ("weight * (y[j] - scores[j]) ** 2", "(y[j] - scores[j]) ** 2"),
     ]),
     ("linalg.pyx", "selftuned", [

@@ -126,7 +126,7 @@ def test_ranks_by_hand():
         assert found[t, 0] == pytest.approx(expected, rel=1e-12) and levels[t, 0] == pytest.approx(level, rel=1e-12)
         rise = min(4 * nu, 0.5 + 0.5 * nu, level * np.exp(0.02 * nu / (1 - nu)))
         level = max(nu, level * np.exp(-0.02)) if expected < level else rise
-    combiner.restart()
+    combiner.begin_anew()
     assert combiner.each.t == combiner.mean.t == 100 and combiner.level == nu
     combiner._check()
     again = AveragedRanks(M, 0, 0.1)

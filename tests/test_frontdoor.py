@@ -126,8 +126,8 @@ def test_normal_scores_and_relevance():
     relevance = Relevance(2)
     relevance.advance(rows)
     before = relevance.transform(rows)
-    ratio = relevance.rescale(np.array([0.9, 0.1]))
-    assert np.allclose(relevance.transform(rows), before * ratio) and relevance.rescale(np.array([0.9, 0.1])) is None
+    relevance.weights[:] = relevance.weights_for(np.array([0.9, 0.1]))
+    assert np.allclose(relevance.transform(rows), before * relevance.weights)
     assert np.mean(relevance.weights**2) == pytest.approx(1.0)
 
 

@@ -85,5 +85,5 @@ def test_nothing_else_changes():
     a, b = plain._state.hypothesis.state(), watched._state.hypothesis.state()
     for name in a:
         np.testing.assert_array_equal(a[name], b[name], err_msg=name)
-    assert not watched._state.hypothesis.is_worn()
+    assert not watched._state.hypothesis.is_stale()
     np.testing.assert_array_equal(plain.progressive(X, Y["binary"]), watched.progressive(X, Y["binary"]))

@@ -143,7 +143,7 @@ def test_a_budget_takes_two_files(tmp_path):
                 def __init__(self, long long size):
                     self.most = size
 
-                cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
+                cdef Py_ssize_t evicted(self, Coefficients terms, double size) noexcept nogil:
                     """O(terms)."""
                     cdef Py_ssize_t slot, largest = NOBODY
                     if terms.dictionary.held < self.most:
@@ -162,7 +162,7 @@ def test_a_budget_takes_two_files(tmp_path):
             ' "Unlimited", "Recent",': ' "Largest",',
             "class Recent(Budget):\n": textwrap.dedent('''
                 class Largest(Budget):
-                    """The largest of `size` terms goes for a newcomer.
+                    """The largest of `size` terms goes for a candidate.
 
                     Parameters
                     ----------

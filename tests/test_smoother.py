@@ -189,7 +189,7 @@ def test_what_is_set_after_fitting_does_not_reach_what_is_learned(tmp_path):
 def test_damaged_states_are_refused():
     for loss, y, damages in (
         ("multiclass_squared", LABELS, {"joined": 1, "rows/values": np.full((N, 1), 0.5)}),
-        ("squared", SEVERAL, {"innovations": np.ones((4, 3)), "rows/usual": -np.ones(3)}),
+        ("squared", SEVERAL, {"innovations": np.ones((4, 3)), "rows/running_errors": -np.ones(3)}),
         (ok.NuNovelty(), None, {"past/t": -3, "rows/t": N + 1, "rows/points": np.zeros((N, 9)), "rows/weights": -np.ones(N)}),
     ):
         model = Smoother(loss, Gaussian(1.0)).partial_fit(X, y)

@@ -14,7 +14,7 @@ ROWS = np.column_stack([np.exp(3 * RNG.normal(size=N)), RNG.integers(0, 4, size=
 
 def relevance(n_features):
     transform = Relevance(n_features)
-    transform.rescale(np.array([0.7, 0.2, 0.1]))
+    transform.weights[:] = transform.weights_for(np.array([0.7, 0.2, 0.1]))
     return transform
 
 
@@ -188,10 +188,11 @@ def test_states_that_cannot_be_are_refused():
 def test_samples_begin_anew_with_the_latest_rows():
     ranks, expected = Ranks(D, 300), Ranks(D, 300)
     ranks.advance(ROWS)
-    ranks.keep_latest(100)
+    ranks.restart(100)
     expected.advance(ROWS[-100:])
     ranks._check()
     same(ranks.state(), expected.state())
     same(ranks.advance(ROWS), expected.advance(ROWS))
-    with pytest.raises(ValueError, match="not known any more"):
-        ranks.keep_latest(1)
+    state = ranks.state()
+    ranks.restart(1)  # the latest rows are not known any more
+    same(ranks.state(), state)

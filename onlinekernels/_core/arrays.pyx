@@ -35,5 +35,5 @@ def check_array(array, name, dtype, shape):
 def check_number(number, name, least=None):
     """A finite float, at least `least` if that is given, or ValueError."""
     if type(number) is not float or not np.isfinite(number) or least is not None and number < least:
-        raise ValueError(f"{name} is not a number that makes sense")
+        raise ValueError(f"{name} is not a finite number" + ("" if least is None else f" of at least {least:g}"))
     return number

@@ -17,7 +17,8 @@ cdef class Backend:
     cdef int detach(self) except -1
     # A block of its rows: `open`, which may fail and then has changed nothing; all else cannot fail
     cdef Py_ssize_t room(self) except -1
-    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t labels) except -1
     cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil
     cdef bint train(self, Py_ssize_t i) noexcept nogil
     cdef void commit(self, Py_ssize_t n) noexcept
@@ -32,7 +33,8 @@ cdef class Backend:
     # For Python
     cdef Py_ssize_t outputs_for(self, Py_ssize_t labels) noexcept nogil
     cdef Py_ssize_t outputs_now(self) noexcept nogil
-    cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1
+    cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                               Py_ssize_t labels) except -1
     cdef void run_block(self, Py_ssize_t n, const double* y, double* scores, Py_ssize_t stride, double* deviations,
                         double* innovations) noexcept nogil
     cdef int settle(self) except -1

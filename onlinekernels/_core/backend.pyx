@@ -1,9 +1,10 @@
 """The protocol of everything that learns: engines, local averages, and ensembles of these.
 
-A block of rows is learned in two steps.  `open` may fail, for want of memory, by user code, bad values or a signal, and has
-then changed nothing.  Then `test` and `train` take its rows in order, compiled, and `commit` says how many of them count.
-So an ensemble opens all of its members, runs all, and commits all, and nobody is ever ahead of another.  Between the first
-`test` and the last `commit` no Python runs, but for losses and kernels of the user's, whose errors are kept for later.
+A block of rows is learned in two steps.  `open` may fail, for want of memory, by user code, bad values or a signal, and
+has then changed nothing.  Then `test` and `train` take its rows in order, compiled, and `commit` says how many of them
+count. So an ensemble opens all of its members, runs all, and commits all, and nobody is ever ahead of another. Between
+the first `test` and the last `commit` no Python runs, but for losses and kernels of the user's, whose errors are kept
+for later.
 """
 
 
@@ -35,8 +36,8 @@ cdef class Backend:
     `diverges()`
         whether its answers have gone out of hand;
     `signal()`
-        what a signal, or want of memory, has raised in the user's code, which then is no failure: the row may be tested and
-        trained again;
+        what a signal, or want of memory, has raised in the user's code, which then is no failure: the row may be tested
+        and trained again;
     `commit(n)`
         the first n rows count, at most those that were trained; after `open` alone, 0;
     `detach()`
@@ -68,7 +69,8 @@ cdef class Backend:
     cdef Py_ssize_t room(self) except -1:
         raise NotImplementedError
 
-    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t labels) except -1:
         raise NotImplementedError
 
     cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
@@ -105,7 +107,8 @@ cdef class Backend:
     cdef Py_ssize_t outputs_now(self) noexcept nogil:
         return self.outputs_for(self.joined)
 
-    cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
+    cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                               Py_ssize_t labels) except -1:
         """Open a block of at most n rows; how many."""
         self.open(first, n, y, weights, labels)
         return n
@@ -129,12 +132,14 @@ cdef class Backend:
         return 0
 
     def learn(self, examples, y, weights=None, Py_ssize_t labels=0, dict trace=None):
-        """(scores (n, outputs), deviations (n, groups), innovations (n, targets)) just before each row, which is learned.
+        """(scores (n, outputs), deviations (n, groups), innovations (n, targets)) just before each row, which is
+        learned.
 
-        Rows and numbers are checked; y are codes of labels, of which there are so many, or numbers. `trace` gets what else
-        was known. After an error `done` rows were learned.
+        Rows and numbers are checked; y are codes of labels, of which there are so many, or numbers. `trace` gets what
+        else was known. After an error `done` rows were learned.
         """
-        cdef Py_ssize_t n = examples.shape[0], rows, g = self.groups, width = self.outputs_for(labels), each = self.targets or 1
+        cdef Py_ssize_t n = examples.shape[0], rows, g = self.groups, each = self.targets or 1
+        cdef Py_ssize_t width = self.outputs_for(labels)
         cdef const double[::1] Y = np.ascontiguousarray(y, dtype=float).reshape(-1)
         cdef const double[::1] W = None if weights is None else np.ascontiguousarray(weights, dtype=float)
         cdef const double* here
@@ -147,9 +152,11 @@ cdef class Backend:
             self.attach(examples)
             while self.done < n:
                 here = &Y[self.done * each]
-                rows = self.open_block(self.done, min(n - self.done, self.room()), here, NULL if W is None else &W[self.done], labels)
+                rows = self.open_block(self.done, min(n - self.done, self.room()), here,
+                                       NULL if W is None else &W[self.done], labels)
                 with nogil:
-                    self.run_block(rows, here, out + self.done * width, width, spread + self.done * g, errors + self.done * g)
+                    self.run_block(rows, here, out + self.done * width, width, spread + self.done * g,
+                                   errors + self.done * g)
                 self.commit(rows)
                 if trace is not None:
                     self.trace_block(trace, self.done, rows, n)
@@ -184,7 +191,9 @@ cdef class Backend:
         """Whether `learn_one` and `scores_one` can have x as it is: a row of numbers no larger than 1e150."""
         cdef const double* data
         cdef Py_ssize_t j
-        if type(x) is not np.ndarray or x.dtype != DOUBLE or x.ndim != 1 or len(x) != self.n_features or not x.flags.c_contiguous:
+        if type(x) is not np.ndarray or x.dtype != DOUBLE or x.ndim != 1 or len(x) != self.n_features:
+            return False
+        if not x.flags.c_contiguous:
             return False
         data = <const double*> array_data(x)
         for j in range(self.n_features):

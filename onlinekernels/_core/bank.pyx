@@ -21,7 +21,7 @@ from onlinekernels._core.formulas.lanes cimport (Lanes, LanesRule, ok_lanes_ente
                                                  ok_lanes_gaussian, ok_lanes_gaussian_f, ok_lanes_least,
                                                  ok_lanes_least_f, ok_lanes_linear, ok_lanes_linear_f, ok_lanes_move,
                                                  ok_lanes_scores, ok_lanes_scores_f, ok_lanes_turn, ok_lanes_turn_f,
-                                                 ok_lanes_victims, ok_lanes_victims_f)
+                                                 ok_lanes_evicted, ok_lanes_evicted_f)
 from onlinekernels._core.formulas.losses cimport Loss
 from onlinekernels._core.formulas.moves cimport FIXED, Step, gradient_shrink, implicit_shrink, step_size
 from onlinekernels._core.formulas.vecmath cimport OK_LANES
@@ -247,7 +247,7 @@ cdef void append(Store* store, real* points, real* coef, Py_ssize_t block, Py_ss
                  const Lanes* lanes) noexcept nogil:
     """Store the new terms, under the budget: a term smaller than all of a full model's does not enter."""
     cdef int entering[OK_LANES]
-    cdef int victims[OK_LANES]
+    cdef int evicted[OK_LANES]
     cdef real least[OK_LANES]
     cdef Py_ssize_t i, lane, slot, j, n, d = store.d
     cdef unsigned char* born = store.born + block * store.slots * OK_LANES
@@ -255,22 +255,22 @@ cdef void append(Store* store, real* points, real* coef, Py_ssize_t block, Py_ss
     cdef bint drops = not store.recent and slots == store.slots     # some models have no room
     for lane in range(OK_LANES):
         least[lane] = 0
-        victims[lane] = 0
+        evicted[lane] = 0
     if real is float:
         if drops:
             ok_lanes_least_f(coef, slots, least)
         n = ok_lanes_entering_f(lanes, count, store.slots, least, entering)
         if drops and n > 0:
-            ok_lanes_victims_f(coef, born, slots, least, victims)
+            ok_lanes_evicted_f(coef, born, slots, least, evicted)
     else:
         if drops:
             ok_lanes_least(coef, slots, least)
         n = ok_lanes_entering(lanes, count, store.slots, least, entering)
         if drops and n > 0:
-            ok_lanes_victims(coef, born, slots, least, victims)
+            ok_lanes_evicted(coef, born, slots, least, evicted)
     for i in range(n):
         lane = entering[i]
-        slot = vacate(store, born, block * OK_LANES + lane, lane, victims[lane])
+        slot = vacate(store, born, block * OK_LANES + lane, lane, evicted[lane])
         coef[slot * OK_LANES + lane] = <real> lanes.stored[lane]
         for j in range(d):
             points[(slot * d + j) * OK_LANES + lane] = x[j * OK_LANES + lane]

@@ -6,9 +6,9 @@ from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import aligned_empty, check_array, check_number
 from onlinekernels._core.dictionary cimport SquareTable, Table
-from onlinekernels._core.formulas.lots cimport scrambled
+from onlinekernels._core.formulas.hashing cimport scrambled
 from onlinekernels._core.formulas.vecmath cimport ok_dot, ok_exp_array
-from onlinekernels._core.functions cimport NEWCOMER, NOBODY, Outcome, Piece, Scratch
+from onlinekernels._core.functions cimport CANDIDATE, NOBODY, Outcome, Piece, Scratch
 from onlinekernels._core.kernels cimport GAUSSIAN, SCALE, SHIFT, Program
 from onlinekernels._core.terms cimport NEARLY
 
@@ -83,7 +83,7 @@ cdef class RecentBudget(Queue):
     def __init__(self, long long size):
         self.most = size
 
-    cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
+    cdef Py_ssize_t evicted(self, Coefficients terms, double size) noexcept nogil:
         return self.oldest() if self.n >= self.most else NOBODY
 
     def check_state(self, birthdays):
@@ -112,7 +112,7 @@ cdef class RandomBudget(Queue):
         self.most = size
         self.seed = seed
 
-    cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
+    cdef Py_ssize_t evicted(self, Coefficients terms, double size) noexcept nogil:
         cdef unsigned long long lot
         if self.n < self.most:
             return NOBODY
@@ -199,17 +199,17 @@ cdef class SmallestBudget(Budget):
     cdef double* key                    # of each slot: size of its stored coefficient, which only a fold changes
     cdef Py_ssize_t* heap               # slots, the smallest (key, birthday) first
     cdef Py_ssize_t n                   # slots in the heap
-    cdef bint vacant                    # the first place of the heap waits for a newcomer
+    cdef bint vacant                    # the first place of the heap waits for a candidate
 
     def __init__(self, long long size):
         self.most = size
 
-    cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
-        """Among equals the oldest goes, not the newcomer."""
+    cdef Py_ssize_t evicted(self, Coefficients terms, double size) noexcept nogil:
+        """Among equals the oldest goes, not the candidate."""
         self.close(terms)
         if self.n < self.most:
             return NOBODY
-        return NEWCOMER if size < self.key[self.heap[0]] else self.heap[0]
+        return CANDIDATE if size < self.key[self.heap[0]] else self.heap[0]
 
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
         self.key[slot] = terms.size_of(slot)
@@ -231,7 +231,7 @@ cdef class SmallestBudget(Budget):
             self.sift_down(terms, 0)
 
     cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
-        """Nearly always the first, for a newcomer; if another one, the last takes its place."""
+        """Nearly always the first, for a candidate; if another one, the last takes its place."""
         cdef Py_ssize_t i = 0
         self.close(terms)
         if self.heap[0] == slot:
@@ -299,20 +299,20 @@ cdef class SmallestBudget(Budget):
 # ---- Budgets with a number for each two terms ----------------------------------------------------
 
 cdef class PairBudget(Budget):
-    """A budget that keeps a number for each two of its terms, which newcomers bring with them: see `row`."""
+    """A budget that keeps a number for each two of its terms, which candidates bring with them: see `row`."""
 
     cdef readonly SquareTable pairs     # a number for each two terms; of slots without a term it means nothing
-    cdef Table rows_of_newcomers        # the memory of `row`
-    cdef double* row                    # the numbers of a newcomer that is about to enter with all slots in use,
+    cdef Table rows_of_candidates        # the memory of `row`
+    cdef double* row                    # the numbers of a candidate that is about to enter with all slots in use,
     cdef double own                     # and with itself
 
     cdef void take_row(self, Coefficients terms, const double* row, double own) noexcept nogil:
-        """A newcomer has these numbers with all slots in use, and with itself. O(n)."""
+        """A candidate has these numbers with all slots in use, and with itself. O(n)."""
         if terms.dictionary.size():
             memcpy(self.row, row, terms.dictionary.size() * sizeof(double))
         self.own = own
 
-    cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+    cdef void redistribute(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
         """The numbers are kernel values. O(n)."""
         self.take_row(terms, w.piece.values, w.piece.own[i])
 
@@ -328,11 +328,11 @@ cdef class PairBudget(Budget):
 
     cdef int begin(self, Coefficients terms) except -1:
         """O(n^2)."""
-        self.pairs, self.rows_of_newcomers = terms.dictionary.add_table(SquareTable()), terms.dictionary.new_table(1)
+        self.pairs, self.rows_of_candidates = terms.dictionary.add_table(SquareTable()), terms.dictionary.new_table(1)
         return 0
 
     cdef void arrange(self, Coefficients terms) noexcept nogil:
-        self.row = <double*> self.rows_of_newcomers.data
+        self.row = <double*> self.rows_of_candidates.data
 
     def state(self, Coefficients terms, slots):
         """O(n^2)."""
@@ -362,11 +362,11 @@ cdef class PairBudget(Budget):
 cdef struct Looks:
     # What is looked at before it is said who goes
     Py_ssize_t rows             # outputs that count
-    double own                  # k(x, x) of the newcomer,
+    double own                  # k(x, x) of the candidate,
     double* row                 # (capacity + 1,): its kernel values with all slots in use
     double* side                # (capacity + 1,): of one output, the labels of the terms, +1 or -1
     double* used                # (outputs,): 1 if a term has a coefficient there, others do not count yet
-    double* coming              # (outputs,): the newcomer's coefficients; 0 if it does not count
+    double* coming              # (outputs,): the candidate's coefficients; 0 if it does not count
     double slack                # margins that differ by less are equal, whatever the rounding
     double* scores              # (capacity + 1, outputs): f at the terms' points, in the frame's coordinates
 
@@ -378,7 +378,7 @@ cdef class RedundantBudget(PairBudget):
     Or (`tighter`) the one without which the fewest terms are classified wrongly, of those the one that is classified best:
     Weston, Bordes, Bottou (2005). The label of a term is where its largest coefficient is, or with one output its sign.
 
-    The newcomer is the slot behind those in use. It is one of the terms already, and may be the one that goes.
+    The candidate is the slot behind those in use. It is one of the terms already, and may be the one that goes.
 
     Parameters
     ----------
@@ -391,26 +391,26 @@ cdef class RedundantBudget(PairBudget):
     def __init__(self, long long size, bint tighter):
         self.most = size
         self.tighter = tighter
-        self.looks_at_newcomers = True
+        self.looks_at_candidates = True
 
     cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
                         Outcome* outcome) noexcept nogil:
         """O(terms^2), `tighter` O(terms^2 outputs)."""
-        cdef Py_ssize_t slot, best = NOBODY, newcomer = terms.dictionary.stop, mistakes, fewest = newcomer + 1
+        cdef Py_ssize_t slot, best = NOBODY, candidate = terms.dictionary.stop, mistakes, fewest = candidate + 1
         cdef double largest = -INFINITY, margin
         cdef Looks looks
         if terms.dictionary.held < self.most:
             return
         self.take_scores(terms, term, w.piece.values, w.piece.own[i], w.for_budget, &looks)
-        for slot in range(terms.dictionary.start, newcomer + 1):
+        for slot in range(terms.dictionary.start, candidate + 1):
             if self.counts(terms, slot):
                 margin = self.margin_without(terms, &looks, slot, slot)
                 mistakes = self.mistakes_without(terms, &looks, slot) if self.tighter else 0
                 if mistakes < fewest or mistakes == fewest and (margin > largest + looks.slack or (
-                        margin >= largest - looks.slack and slot != newcomer
+                        margin >= largest - looks.slack and slot != candidate
                         and terms.dictionary.born(slot) < terms.dictionary.born(best))):
                     best, fewest, largest = slot, mistakes, margin
-        outcome.slot = NEWCOMER if best == newcomer else best
+        outcome.slot = CANDIDATE if best == candidate else best
 
     cdef bint counts(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
         """Whether a slot has a term that is looked at."""
@@ -422,7 +422,7 @@ cdef class RedundantBudget(PairBudget):
 
     cdef void take_scores(self, Coefficients terms, const Term* term, const double* values, double own, double* room,
                           Looks* looks) noexcept nogil:
-        """f at all points that count, and the newcomer's coefficients; it has these kernel values. O(n^2)."""
+        """f at all points that count, and the candidate's coefficients; it has these kernel values. O(n^2)."""
         cdef Py_ssize_t slot, row, k, rows = terms.kept(), start = terms.dictionary.start, stop = terms.dictionary.stop
         cdef const double* stored
         cdef double* scores
@@ -507,7 +507,7 @@ cdef inline double won_by(const Term* term) noexcept nogil:
 cdef class ShrinkingBudget(PairBudget):
     """The oldest term goes, after all of f has been shrunk: the self-tuned Forgetron (Dekel, Shalev-Shwartz, Singer 2008).
 
-    With sigma the oldest term's absolute coefficient and mu the margin of its point, both with the newcomer there, a removal
+    With sigma the oldest term's absolute coefficient and mu the margin of its point, both with the candidate there, a removal
     after shrinking by phi costs at most Psi = (sigma phi)^2 + 2 sigma phi - 2 sigma phi^2 mu. phi is as large as can
     be such that the sum of these, Q, stays within 15/32 of what the updates have won: for mistakes of a Perceptron their number,
     M, and for a coefficient a, of a smaller step, 2 a - a^2 (and no more than 1).
@@ -522,7 +522,7 @@ cdef class ShrinkingBudget(PairBudget):
 
     def __init__(self, long long size):
         self.most = size
-        self.looks_at_newcomers = True
+        self.looks_at_candidates = True
 
     cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
                         Outcome* outcome) noexcept nogil:
@@ -549,8 +549,8 @@ cdef class ShrinkingBudget(PairBudget):
             phi = rest / (sigma + sqrt(fmax(0.0, sigma * sigma + square * rest)))
         outcome.slot, outcome.shrink, outcome.loss = oldest, phi, phi * (square * phi + 2.0 * sigma)
 
-    cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
-        PairBudget.hand_over(self, terms, w, term, i, outcome)
+    cdef void redistribute(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+        PairBudget.redistribute(self, terms, w, term, i, outcome)
         self.won += won_by(term)
         self.damage += outcome.loss
 
@@ -571,11 +571,11 @@ cdef class ShrinkingBudget(PairBudget):
 
 # ---- Merging two terms into one, at a point between them -----------------------------------------
 
-cdef struct Candidates:
-    # Those that a victim may merge with: the terms, the newcomer at the end
-    double* row                 # the newcomer's distances from all slots in use
+cdef struct Partners:
+    # Those that an evicted term may merge with: the terms, the candidate at the end
+    double* row                 # the candidate's distances from all slots in use
     double* coefficient         # of each
-    double* distance            # from the victim; infinite for those that it cannot merge with
+    double* distance            # from the evicted; infinite for those that it cannot merge with
     double* value               # of the Gaussian with it
     double* bound               # a merger loses at least this
 
@@ -681,7 +681,7 @@ cdef class MergingBudget(PairBudget):
 
     def __init__(self, long long size):
         self.most = size
-        self.looks_at_newcomers = True
+        self.looks_at_candidates = True
 
     def stand_on(self, Program program):
         cdef int i
@@ -704,9 +704,9 @@ cdef class MergingBudget(PairBudget):
     cdef Py_ssize_t numbers(self, Coefficients terms) noexcept:
         return 5 * (terms.dictionary.capacity + 1)
 
-    cdef Candidates candidates_in(self, Coefficients terms, double* room) noexcept nogil:
-        """The candidates of the call whose room this is. O(1)."""
-        cdef Candidates found
+    cdef Partners partners_in(self, Coefficients terms, double* room) noexcept nogil:
+        """The partners of the call whose room this is. O(1)."""
+        cdef Partners found
         cdef Py_ssize_t size = terms.dictionary.capacity + 1
         found.row, found.coefficient, found.distance = room, room + size, room + 2 * size
         found.value, found.bound = room + 3 * size, room + 4 * size
@@ -715,32 +715,32 @@ cdef class MergingBudget(PairBudget):
     cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
                         Outcome* outcome) noexcept nogil:
         """O(terms)."""
-        cdef Py_ssize_t victim, partner
+        cdef Py_ssize_t evicted, partner
         cdef double share
-        cdef Candidates others = self.candidates_in(terms, w.for_budget)
+        cdef Partners others = self.partners_in(terms, w.for_budget)
         terms.dictionary.distances(w.piece, i, self.rate, others.row)
         if terms.dictionary.held < self.most:
             return
-        victim = self.smallest(terms, &others, size)
-        outcome.slot = victim
-        if (size if victim == NEWCOMER else terms.size_of(victim)) == 0.0:
+        evicted = self.smallest(terms, &others, size)
+        outcome.slot = evicted
+        if (size if evicted == CANDIDATE else terms.size_of(evicted)) == 0.0:
             return                              # there is nothing to hand over
-        self.look_around(terms, &others, victim)
+        self.look_around(terms, &others, evicted)
         if terms.kept() == 1:
-            partner = self.cheapest(terms, &others, term, victim, &share)
+            partner = self.cheapest(terms, &others, term, evicted, &share)
         else:
-            partner = self.nearest(terms, &others, term, victim, &share)
+            partner = self.nearest(terms, &others, term, evicted, &share)
         outcome.partner, outcome.share = terms.dictionary.start + partner, share
-        if partner == terms.dictionary.size():  # the newcomer: the point between them takes the victim's slot
-            outcome.slot, outcome.partner, outcome.share = NEWCOMER, victim, 1.0 - share
+        if partner == terms.dictionary.size():  # the candidate: the point between them takes the evicted term's slot
+            outcome.slot, outcome.partner, outcome.share = CANDIDATE, evicted, 1.0 - share
 
-    cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+    cdef void redistribute(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
         """O(terms)."""
         cdef double share = outcome.share, u, p, q
         self.take_row(terms, w.for_budget, 0.0)
         if outcome.partner == NOBODY:
             return
-        if outcome.slot == NEWCOMER:
+        if outcome.slot == CANDIDATE:
             u = self.row[outcome.partner - terms.dictionary.start]
         else:
             u = (<double*> self.pairs.data)[outcome.slot * self.pairs.capacity + outcome.partner]
@@ -748,8 +748,8 @@ cdef class MergingBudget(PairBudget):
         q = (exp(-u * share * share) + self.shift) / (1.0 + self.shift)
         self.merge(terms, w.piece, term, i, outcome.slot, outcome.partner, share, p, q)
 
-    cdef Py_ssize_t smallest(self, Coefficients terms, Candidates* others, double size) noexcept nogil:
-        """The slot of the smallest term, the oldest among equals; NEWCOMER, which has a size, if that is smaller."""
+    cdef Py_ssize_t smallest(self, Coefficients terms, Partners* others, double size) noexcept nogil:
+        """The slot of the smallest term, the oldest among equals; CANDIDATE, which has a size, if that is smaller."""
         cdef Py_ssize_t j, start = terms.dictionary.start, n = terms.dictionary.size(), found = n
         cdef const char* mine = terms.dictionary.taken.data + start
         cdef const double* coefficient = terms.column(start)
@@ -763,29 +763,29 @@ cdef class MergingBudget(PairBudget):
         for j in range(n):
             if others.bound[j] <= least * NEARLY and (found == n or self.born(terms, j) < self.born(terms, found)):
                 found = j
-        return NEWCOMER if found == n else start + found
+        return CANDIDATE if found == n else start + found
 
-    cdef void look_around(self, Coefficients terms, Candidates* others, Py_ssize_t victim) noexcept nogil:
-        """Distances of the victim from all candidates."""
+    cdef void look_around(self, Coefficients terms, Partners* others, Py_ssize_t evicted) noexcept nogil:
+        """Distances of the evicted term from all partners."""
         cdef Py_ssize_t j, start = terms.dictionary.start, n = terms.dictionary.size()
         cdef const char* mine = terms.dictionary.taken.data + start
         cdef const double* found = others.row
-        if victim != NEWCOMER:
-            found = <double*> self.pairs.data + victim * self.pairs.capacity + start
+        if evicted != CANDIDATE:
+            found = <double*> self.pairs.data + evicted * self.pairs.capacity + start
         for j in range(n):
             others.distance[j] = found[j] if mine[j] else INFINITY
         others.distance[n] = INFINITY
-        if victim != NEWCOMER:
-            others.distance[victim - start] = INFINITY
-            others.distance[n] = others.row[victim - start]
+        if evicted != CANDIDATE:
+            others.distance[evicted - start] = INFINITY
+            others.distance[n] = others.row[evicted - start]
 
     cdef long long born(self, Coefficients terms, Py_ssize_t j) noexcept nogil:
-        """When candidate j came."""
+        """When partner j came."""
         return <long long> 1 << 62 if j == terms.dictionary.size() else terms.dictionary.born(terms.dictionary.start + j)
 
-    cdef Py_ssize_t cheapest(self, Coefficients terms, Candidates* others, const Term* term, Py_ssize_t victim,
+    cdef Py_ssize_t cheapest(self, Coefficients terms, Partners* others, const Term* term, Py_ssize_t evicted,
                              double* share) noexcept nogil:
-        """One output: the candidate that the victim loses least with, and its share h of the point between them.
+        """One output: the partner that the evicted term loses least with, and its share h of the point between them.
 
         Of opposite signs, nothing between is better than the other point itself, h = 0. The table says what a merger
         loses, up to its error, and those that may be the best are computed.
@@ -797,7 +797,7 @@ cdef class MergingBudget(PairBudget):
             others.coefficient[j] = stored[j]
             others.bound[j] = -others.distance[j]
         others.coefficient[n], others.bound[n] = term.stored[0], -others.distance[n]
-        own = term.stored[0] if victim == NEWCOMER else terms.column(victim)[0]
+        own = term.stored[0] if evicted == CANDIDATE else terms.column(evicted)[0]
         ok_exp_array(others.bound, others.value, n + 1)
         for j in range(n + 1):
             if others.distance[j] == INFINITY:
@@ -827,15 +827,15 @@ cdef class MergingBudget(PairBudget):
         share[0] = best_share(ratio, others.distance[best]) if ratio > 0.0 else 0.0
         return best
 
-    cdef Py_ssize_t nearest(self, Coefficients terms, Candidates* others, const Term* term, Py_ssize_t victim,
+    cdef Py_ssize_t nearest(self, Coefficients terms, Partners* others, const Term* term, Py_ssize_t evicted,
                              double* share) noexcept nogil:
-        """Many outputs: the nearest candidate, and the victim's share h of the best point between them.
+        """Many outputs: the nearest partner, and the evicted term's share h of the best point between them.
 
         With coefficients A and B, what remains is |p A + q B|^2; it is largest where its derivative is 0.
         """
         cdef Py_ssize_t j, k, row, start = terms.dictionary.start, n = terms.dictionary.size(), best = NOBODY
         cdef double a, b, least = INFINITY, u, c = self.shift, low, high, h, p, q
-        cdef double both = 0.0, of_victim = 0.0, of_other = 0.0
+        cdef double both = 0.0, of_evicted = 0.0, of_other = 0.0
         for j in range(n + 1):
             least = fmin(least, others.distance[j])
         for j in range(n + 1):
@@ -846,31 +846,31 @@ cdef class MergingBudget(PairBudget):
             for k in range(term.n):
                 if term.labels[k] == row:
                     a = b = term.stored[k]
-            if victim != NEWCOMER:
-                a = terms.column(victim)[row * terms.stored.capacity]
+            if evicted != CANDIDATE:
+                a = terms.column(evicted)[row * terms.stored.capacity]
             if best != n:
                 b = terms.column(start + best)[row * terms.stored.capacity]
             both += a * b
-            of_victim += a * a
+            of_evicted += a * a
             of_other += b * b
         share[0] = 0.0
         if both <= 0.0:
             return best
         u = others.distance[best]
-        low, high = (0.0, 0.5) if of_victim <= of_other else (0.5, 1.0)
+        low, high = (0.0, 0.5) if of_evicted <= of_other else (0.5, 1.0)
         while True:
             h = 0.5 * (low + high)
             if not low < h < high:
                 break
             p, q = exp(-u * (1.0 - h) * (1.0 - h)), exp(-u * h * h)
-            if (p + c) * p * (1.0 - h) * of_victim - (q + c) * q * h * of_other \
+            if (p + c) * p * (1.0 - h) * of_evicted - (q + c) * q * h * of_other \
                     + both * (p * (1.0 - h) * (q + c) - (p + c) * q * h) > 0.0:
                 low = h
             else:
                 high = h
         p, q = exp(-u * (1.0 - h) * (1.0 - h)) + c, exp(-u * h * h) + c
         a, b = exp(-u) + c, 1.0 + c
-        if p * p * of_victim + q * q * of_other + 2.0 * p * q * both > a * a * of_victim + b * b * of_other + 2.0 * a * b * both:
+        if p * p * of_evicted + q * q * of_other + 2.0 * p * q * both > a * a * of_evicted + b * b * of_other + 2.0 * a * b * both:
             share[0] = h
         return best
 
@@ -880,7 +880,7 @@ cdef class MergingBudget(PairBudget):
         cdef Py_ssize_t k, row, j, start = terms.dictionary.start, capacity = self.pairs.capacity
         cdef int channel
         cdef double* here = <double*> self.pairs.data + slot * capacity
-        cdef const double* there = self.row - start if other == NEWCOMER else <double*> self.pairs.data + other * capacity
+        cdef const double* there = self.row - start if other == CANDIDATE else <double*> self.pairs.data + other * capacity
         cdef const char* mine = terms.dictionary.taken.data
         cdef double* pairs = <double*> self.pairs.data
         cdef double* stored
@@ -888,9 +888,9 @@ cdef class MergingBudget(PairBudget):
         for row in range(terms.channels * terms.rows):
             stored = terms.column(0) + row * terms.stored.capacity
             stored[slot] *= of_slot
-            if other != NEWCOMER:
+            if other != CANDIDATE:
                 stored[slot] += of_other * stored[other]
-        if other == NEWCOMER:
+        if other == CANDIDATE:
             for channel in range(terms.channels):
                 for k in range(term.n):
                     stored = terms.column(0) + (channel * terms.rows + term.labels[k]) * terms.stored.capacity
@@ -901,7 +901,7 @@ cdef class MergingBudget(PairBudget):
             if j != slot and mine[j]:
                 distance = share * there[j] + (1.0 - share) * here[j] - apart
                 here[j] = pairs[j * capacity + slot] = distance if distance > 0.0 else 0.0
-        if other != NEWCOMER:
+        if other != CANDIDATE:
             self.row[slot - start] = fmax(0.0, share * self.row[other - start] + (1.0 - share) * self.row[slot - start] - apart)
         terms.dictionary.blend(piece, i, other, slot, share)
         terms.dictionary.point_moved(slot)
@@ -924,7 +924,7 @@ cdef class MergingBudget(PairBudget):
     def _check(self, Coefficients terms):
         PairBudget._check(self, terms)
         mine = np.flatnonzero(terms.dictionary.taken.array[0])
-        assert self.are_distances(self.pairs.array[np.ix_(mine, mine)], terms.dictionary.points[mine]), "distances are worn"
+        assert self.are_distances(self.pairs.array[np.ix_(mine, mine)], terms.dictionary.points[mine]), "distances are stale"
 
 
 # ---- Projecting: what the points of terms span ---------------------------------------------------
@@ -934,13 +934,13 @@ cdef enum:
     KEPT = 3            # of these, those that are not scratch
 
 cdef double ROUNDING = 2.220446049250313e-16
-cdef double WORN = 1e-4                 # the diagonal of an inverse is computed anew before it is further off than that
+cdef double STALE = 1e-4                 # the diagonal of an inverse is computed anew before it is further off than that
 
 
 cdef class Span:
     """What the points of terms span: the Cholesky factor of their kernel matrix, which follows them.
 
-    The points are in the order of their age, so newcomers come last.  A newcomer adds a row, and what leaves is rotated
+    The points are in the order of their age, so candidates come last.  A candidate adds a row, and what leaves is rotated
     out: both are O(n^2), and stable as long as no point enters that the others nearly span.
     """
 
@@ -994,7 +994,7 @@ cdef class Span:
         self.n = n + 1
 
     cdef double leave(self, Py_ssize_t i) noexcept nogil:
-        """Point i is not one of them any more: O(n^2), and O(n^2) for each entry of the diagonal that is worn.
+        """Point i is not one of them any more: O(n^2), and O(n^2) for each entry of the diagonal that is stale.
 
         Return its residual; its projection onto the others has the coefficients -column / column[i], as they were numbered.
         """
@@ -1015,7 +1015,7 @@ cdef class Span:
             self.order[j] = self.order[j + 1]
         self.n = n - 1
         for j in range(n - 1):                  # what sums and differences have left of it is rounding
-            if self.wear[j] > WORN * self.spike[j]:
+            if self.wear[j] > STALE * self.spike[j]:
                 self.spike[j], self.wear[j] = self.unit_solution(j), 0.0
         return residual
 
@@ -1070,18 +1070,18 @@ cdef class ProjectingBudget(Budget):
     ----------
     size : int
     tolerance : float
-        A newcomer of which this part or less of k(x, x) is orthogonal to the others never enters.
+        A candidate of which this part or less of k(x, x) is orthogonal to the others never enters.
     """
 
     def __init__(self, long long size, double tolerance):
         self.most = size
         self.tolerance = tolerance
-        self.looks_at_newcomers = True
+        self.looks_at_candidates = True
         self.span = Span()
 
-    def let_newcomers_yield(self):
+    def let_candidates_yield(self):
         """When it is full, those that are there stay."""
-        self.newcomers_yield = True
+        self.candidates_yield = True
 
     cdef Py_ssize_t numbers(self, Coefficients terms) noexcept:
         return 2 + 3 * (terms.dictionary.capacity + 1)
@@ -1109,23 +1109,23 @@ cdef class ProjectingBudget(Budget):
         if not term.looked_at:                  # otherwise the rule has let it be looked at
             self.look(terms, w.piece.values, w.piece.own[i], w.for_budget)
         look = self.look_in(terms, w.for_budget)
-        outcome.slot = NEWCOMER
+        outcome.slot = CANDIDATE
         if look.residual / w.piece.own[i] <= fmax(self.tolerance, self.floor) or term.stays_out:
             return
         if terms.dictionary.held < self.most:
             outcome.slot = NOBODY
-        elif not self.newcomers_yield:
+        elif not self.candidates_yield:
             place = self.cheapest(terms, term, &look)
             if place < self.span.n:
                 outcome.slot = self.span.order[place]
 
-    cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+    cdef void redistribute(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
         """O(terms^2)."""
         cdef Py_ssize_t place = 0
         cdef Look look = self.look_in(terms, w.for_budget)
-        if outcome.slot == NEWCOMER:
+        if outcome.slot == CANDIDATE:
             outcome.residual = look.residual
-            self.share_out_newcomer(terms, term, &look)
+            self.share_out_candidate(terms, term, &look)
             return
         self.span.append(&look)
         self.expected = True
@@ -1136,7 +1136,7 @@ cdef class ProjectingBudget(Budget):
             self.share_out(terms, term, &w.old, outcome.slot, place, outcome.residual)
 
     cdef Py_ssize_t cheapest(self, Coefficients terms, const Term* term, Look* look) noexcept nogil:
-        """Whose projection onto the others and the newcomer loses least: a place in the span, its end for the newcomer."""
+        """Whose projection onto the others and the candidate loses least: a place in the span, its end for the candidate."""
         cdef Py_ssize_t j, k, row, rows = terms.kept()
         cdef double* loss = look.loss
         cdef double coefficient, least, share
@@ -1158,7 +1158,7 @@ cdef class ProjectingBudget(Budget):
                 return j
         return self.span.n
 
-    cdef void share_out_newcomer(self, Coefficients terms, const Term* term, const Look* look) noexcept nogil:
+    cdef void share_out_candidate(self, Coefficients terms, const Term* term, const Look* look) noexcept nogil:
         cdef Py_ssize_t k, j
         cdef int channel
         cdef double* stored
@@ -1172,11 +1172,11 @@ cdef class ProjectingBudget(Budget):
 
     cdef void share_out(self, Coefficients terms, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place,
                         double residual) noexcept nogil:
-        """What the term in a slot leaves to the others and to the newcomer, which has a coefficient for every output then.
+        """What the term in a slot leaves to the others and to the candidate, which has a coefficient for every output then.
 
         It has left the span, where it was in a place.
         """
-        cdef Py_ssize_t row, k, j, n = self.span.n - 1      # the last is the newcomer
+        cdef Py_ssize_t row, k, j, n = self.span.n - 1      # the last is the candidate
         cdef int channel
         cdef const double* column = self.span.column
         cdef double* stored
@@ -1205,7 +1205,7 @@ cdef class ProjectingBudget(Budget):
 
     cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t place = 0
-        if self.expected:                       # it has made room for a newcomer
+        if self.expected:                       # it has made room for a candidate
             return
         while self.span.order[place] != slot:
             place += 1
@@ -1243,4 +1243,4 @@ cdef class ProjectingBudget(Budget):
         self.span.factor._check()
         assert self.span.factor.n == self.span.n
         assert np.allclose(own, np.diag(self.span.factor.gram()), rtol=1e-6)
-        assert np.allclose(spike, (self.span.factor.inverse()**2).sum(axis=0), rtol=1e-3), "the inverse's diagonal is worn"
+        assert np.allclose(spike, (self.span.factor.inverse()**2).sum(axis=0), rtol=1e-3), "the inverse's diagonal is stale"

@@ -42,20 +42,6 @@ cdef class LeakyFits:
     cdef void keep_sound(self, Py_ssize_t fit) noexcept nogil
 
 
-@cython.final
-cdef class RunningErrors:
-    cdef readonly Py_ssize_t targets
-    cdef readonly object sums                   # of squared errors, and of their weights
-    cdef readonly object low, high              # range of the targets
-    cdef readonly long long t
-    cdef double* sums_data
-    cdef double* low_data
-    cdef double* high_data
-
-    cdef double square(self, Py_ssize_t j) noexcept nogil
-    cdef void learn(self, Py_ssize_t j, double y, double error, double count, double size) noexcept nogil
-
-
 cdef class Differences(Combiner):
     cdef readonly object origin                 # what members' scores are counted from; None: their mean
     cdef bint about_mean
@@ -66,16 +52,6 @@ cdef class Differences(Combiner):
     cdef double limits(self, Py_ssize_t group, double* low, double* high) noexcept nogil
     cdef double apart(self, const double* scores, Py_ssize_t outputs, Py_ssize_t j, const unsigned char* enabled,
                       double low, double high, double* d) noexcept nogil
-
-
-@cython.final
-cdef class RecursiveLeastSquares(Differences):
-    cdef readonly LeakyFits fits
-    cdef readonly RunningErrors errors
-    cdef readonly object belief, trust          # in the fits and in exponential weights; these weights of the members
-    cdef readonly double share
-    cdef double* belief_data
-    cdef double* trust_data
 
 
 @cython.final
@@ -94,48 +70,11 @@ cdef class LeastSquares(Differences):
 
 
 @cython.final
-cdef class OnlineNewton(Combiner):
-    cdef readonly LeakyFits fits
-    cdef readonly object belief, odds           # in the fits; whether a fit sees log odds
-    cdef readonly double share
-    cdef readonly long long t
-    cdef bint any_odds
-    cdef double* belief_data
-    cdef unsigned char* odds_data
-
-    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t joined,
-                            double* odds) noexcept nogil
-    cdef void softmax(self, const double* F, Py_ssize_t outputs, Py_ssize_t joined, const double* w,
-                      double* p) noexcept nogil
-    cdef void mix(self, const double* F, const double* G, Py_ssize_t outputs, Py_ssize_t joined, double* likely,
-                  double* combined) noexcept nogil
-
-
-@cython.final
-cdef class ExponentialWeights(Combiner):
-    cdef readonly double rate, share
-    cdef readonly bint votes
-    cdef readonly object trust, losses, own, ranges
-    cdef readonly RunningErrors errors
-    cdef double* trust_data
-    cdef double* losses_data
-    cdef double* own_data
-    cdef double* ranges_data
-
-    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t joined,
-                            double* votes) noexcept nogil
-    cdef void mean(self, const double* F, Py_ssize_t outputs, Py_ssize_t joined, const unsigned char* enabled,
-                   double* combined) noexcept nogil
-    cdef double loss(self, const double* F, double y, Py_ssize_t j, Py_ssize_t classes, double size,
-                     double count) noexcept nogil
-
-
-@cython.final
 cdef class AveragedRanks(Combiner):
     cdef readonly Ranks each, mean
     cdef readonly double nu, level
 
-    cdef void begin_anew(self) noexcept nogil
+    cpdef void begin_anew(self) noexcept nogil
 
 
 @cython.final

@@ -8,6 +8,7 @@ several threads may call it at a time.
 What is learned stays sound with finite scores, targets and weights of any size: sums and weights are finite,
 covariances symmetric and positive definite.
 """
+cimport cython
 import numpy as np
 from libc.math cimport INFINITY, ceil, exp, fabs, fmax, fmin, log, sqrt
 from libc.stdlib cimport free, malloc
@@ -239,9 +240,18 @@ cdef double LEAST_SQUARE = 1e-300       # a squared error, whatever the targets:
 cdef double LARGEST_REACH = 1e150       # a range of targets; the square of a larger one is no number
 
 
+@cython.final
 cdef class RunningErrors:
     """The unit in which errors are counted: the fading mean of squared errors of each target, and the range of the
     targets."""
+
+    cdef readonly Py_ssize_t targets
+    cdef readonly object sums                   # of squared errors, and of their weights
+    cdef readonly object low, high              # range of the targets
+    cdef readonly long long t
+    cdef double* sums_data
+    cdef double* low_data
+    cdef double* high_data
 
     def __init__(self, Py_ssize_t targets):
         self.targets = targets
@@ -451,6 +461,7 @@ cdef class Differences(Combiner):
         return weights
 
 
+@cython.final
 cdef class RecursiveLeastSquares(Differences):
     """Numbers: the members' mean, plus leaky least squares on how members differ from it; and exponential weights
     beside these.
@@ -465,6 +476,13 @@ cdef class RecursiveLeastSquares(Differences):
     settings : list of (memory, prior)
     share : float
     """
+
+    cdef readonly LeakyFits fits
+    cdef readonly RunningErrors errors
+    cdef readonly object belief, trust          # in the fits and in exponential weights; these weights of the members
+    cdef readonly double share
+    cdef double* belief_data
+    cdef double* trust_data
 
     def __init__(self, Py_ssize_t n, Py_ssize_t targets, settings, double share=1e-3):
         self.n_members, self.targets, self.share, self.about_mean = n, targets, share, True
@@ -733,6 +751,7 @@ cdef double score_as_log_odds(double score) noexcept nogil:
     return log((1.0 + SOFTEST + score) / (1.0 + SOFTEST - score)) / ODDS_OF_ONE
 
 
+@cython.final
 cdef class OnlineNewton(Combiner):
     """Labels: p = softmax(sum_i w_i F_i) with one weight for each member, by leaky online Newton steps on the log loss.
 
@@ -753,6 +772,14 @@ cdef class OnlineNewton(Combiner):
     odds : list of bool or None
         Which settings see log odds.
     """
+
+    cdef readonly LeakyFits fits
+    cdef readonly object belief, odds           # in the fits; whether a fit sees log odds
+    cdef readonly double share
+    cdef readonly long long t
+    cdef bint any_odds
+    cdef double* belief_data
+    cdef unsigned char* odds_data
 
     def __init__(self, Py_ssize_t n, settings, double share=1e-3, double total=2.0, odds=None):
         self.n_members, self.targets, self.share, self.t = n, 0, share, 0
@@ -881,6 +908,7 @@ cdef class OnlineNewton(Combiner):
 # ---- Exponential weights ---------------------------------------------------------------------------------------------
 
 
+@cython.final
 cdef class ExponentialWeights(Combiner):
     """Hedge: weights like exp(-rate sum of losses), of which each member gives up a share to all with every row.
 
@@ -898,6 +926,15 @@ cdef class ExponentialWeights(Combiner):
         its loss is 1 for a mistake and otherwise 0, and where the weighted means lead to a mistake, so do half of the
         weights at least.
     """
+
+    cdef readonly double rate, share
+    cdef readonly bint votes
+    cdef readonly object trust, losses, own, ranges
+    cdef readonly RunningErrors errors
+    cdef double* trust_data
+    cdef double* losses_data
+    cdef double* own_data
+    cdef double* ranges_data
 
     def __init__(self, Py_ssize_t n, Py_ssize_t targets, double rate, double share, bint votes=False):
         if not 0.0 < rate < np.inf or not 0.0 <= share < 1.0:
@@ -1097,17 +1134,11 @@ cdef class AveragedRanks(Combiner):
             combined[t] += 1e-6 * mean
             deviations[t] = 1.0
 
-    cdef void begin_anew(self) noexcept nogil:
+    cpdef void begin_anew(self) noexcept nogil:
         """Forget the scores of a time when members knew too little, but for the latest; before row 2000."""
         self.each.restart(LATEST)
         self.mean.restart(LATEST)
         self.level = self.nu
-
-    def restart(self):
-        """`begin_anew`, for Python."""
-        if self.mean.t > SCORES:
-            raise ValueError("the latest scores are not known any more")
-        self.begin_anew()
 
     def weights(self):
         """All count alike."""

@@ -52,8 +52,8 @@ cdef class Dictionary:
     cdef readonly Table taken               # uint8: whether each slot is held
     cdef Table hole_table                   # intp: slots within [start, stop) that nobody holds, the latest last
     cdef Py_ssize_t n_holes                 # how many of these there are
-    cdef bint disorderly                    # slots were given up among others, so that newcomers may lie before older ones
-    cdef bint keeps_order                   # newcomers come last, also where others have left: slots are in order of age
+    cdef bint disorderly                    # slots were given up among others, so that candidates may lie before older ones
+    cdef bint keeps_order                   # candidates come last, also where others have left: slots are in order of age
     cdef readonly list tables               # all tables, which move with the slots
     cdef Table cleared                      # the first of those that are cleared with a slot
     cdef Observer observer                  # who holds slots
@@ -77,7 +77,7 @@ cdef class Dictionary:
     cdef double square_of(self, Py_ssize_t slot) noexcept nogil
     cdef double tilt_of(self, Py_ssize_t slot) noexcept nogil
     cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil
-    # Where it makes sense
+    # Where it applies
     cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1
     cdef void move_points(self) noexcept
     cdef void mix(self, Piece piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil
@@ -89,7 +89,7 @@ cdef class Dictionary:
     cdef const double* own_values(self, Piece piece, Py_ssize_t i) noexcept nogil
     cdef const double* slot_over_piece(self, Piece piece, Py_ssize_t slot) noexcept nogil
     cdef double slot_values(self, Piece piece, Py_ssize_t slot) noexcept nogil
-    cdef void newcomers_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil
+    cdef void candidates_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil
     cdef void keep_facts(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef bint point_is_finite(self, Piece piece, Py_ssize_t i) noexcept nogil
     cdef open_start(self, Piece piece, points, kept)
@@ -124,7 +124,7 @@ cdef class Dictionary:
     @cython.final
     cdef void trim(self) noexcept nogil
     cdef add_table(self, Table table)
-    cdef int reserve(self, Py_ssize_t newcomers) except -1
+    cdef int reserve(self, Py_ssize_t candidates) except -1
     cdef int tidy(self) except -1
     cdef bint must_pack(self) noexcept nogil
     cdef int pack(self, Py_ssize_t capacity) except -1

@@ -5,7 +5,7 @@ example is admitted to a slot, its column of inner products is copied from the p
 examples of the piece see it, and the result is what one example at a time would give.
 
 The slots in use are one range [start, stop), so that a kernel row is one matrix product with a contiguous block.  A
-newcomer takes a slot that was just given up, or the next one at the end.  One function stands on a dictionary.  It looks at
+candidate takes a slot that was just given up, or the next one at the end.  One function stands on a dictionary.  It looks at
 an example through one row of numbers, its kernel values with all slots in use, which come from a compiled program over
 inner products, or from Python.
 
@@ -323,7 +323,7 @@ cdef class Dictionary:
             self.cleared.clear(slot)
 
     cdef void trim(self) noexcept nogil:
-        """Leave free slots at the beginning behind; there must be room at the end for all newcomers. O(1) a slot."""
+        """Leave free slots at the beginning behind; there must be room at the end for all candidates. O(1) a slot."""
         while self.start < self.stop and not self.taken.data[self.start]:
             if self.n_holes and (<Py_ssize_t*> self.hole_table.data)[self.n_holes - 1] == self.start:
                 self.n_holes -= 1
@@ -331,16 +331,16 @@ cdef class Dictionary:
 
     # ---- Memory -------------------------------------------------------------------------------
 
-    cdef int reserve(self, Py_ssize_t newcomers) except -1:
+    cdef int reserve(self, Py_ssize_t candidates) except -1:
         """Make sure that so many points can be admitted without any array moving: O(1) a point, amortised, times d."""
         cdef long long most = self.observer.most
         self.tidy()
-        if min(self.stop + newcomers, most) <= self.capacity:
+        if min(self.stop + candidates, most) <= self.capacity:
             return 0
-        if self.start and 2 * (self.held + newcomers) <= self.capacity:
+        if self.start and 2 * (self.held + candidates) <= self.capacity:
             self.pack(self.capacity)
             return 0
-        self.pack(min(max(2 * self.held, self.held + newcomers, 16), most))
+        self.pack(min(max(2 * self.held, self.held + candidates, 16), most))
         return 0
 
     cdef int tidy(self) except -1:
@@ -351,7 +351,7 @@ cdef class Dictionary:
         return 0
 
     cdef bint must_pack(self) noexcept nogil:
-        """Whether there are dead slots, or were where newcomers are now: O(1)."""
+        """Whether there are dead slots, or were where candidates are now: O(1)."""
         return self.disorderly or self.held != self.stop - self.start
 
     def slots(self):
@@ -585,7 +585,7 @@ cdef class Dictionary:
         piece.slot_work[slot - start] = own         # the same example: noise counts
         return own
 
-    cdef void newcomers_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil:
+    cdef void candidates_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil:
         """Kernel values of the point in a slot, the latest example, with the slots in use; own: with itself.
 
         They do not depend on where the slots are, nor on the piece: `values_between` gives the same bits. O(n d).

@@ -1,20 +1,11 @@
 """Ensembles: members that learn for themselves, and a combiner that learns whom to trust."""
 cimport cython
 from onlinekernels._core.backend cimport Backend
-from onlinekernels._core.combiners cimport AveragedRanks, Calibration, Combiner, IntervalTracker, PriorCorrection, TargetFences
+from onlinekernels._core.combiners cimport (AveragedRanks, Calibration, Combiner, IntervalTracker, PriorCorrection,
+                                            TargetFences)
 from onlinekernels._core.pool cimport Pool
 from onlinekernels._core.smoother cimport LocalRows
 from onlinekernels._core.transforms cimport Relevance, Transform
-
-cdef enum Scale:
-    # What the scores of a backend mean
-    NUMBERS             # targets
-    DENSITY             # how ordinary a row is
-    MARGIN              # positive for the second of two classes
-    LOG_ODDS            # of the second of two classes
-    LABELS              # one for each label, about +1 and -1
-    LOGITS              # one for each label, whose softmax are probabilities
-
 
 @cython.final
 cdef class Member:
@@ -54,11 +45,14 @@ cdef class Member:
 
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t targets, Py_ssize_t labels) except -1
     cdef int attach(self, examples, Py_ssize_t n) except -1
-    cdef int open(self, examples, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t targets,
+    cdef int open(self, examples, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t targets,
                   Py_ssize_t labels) except -1
-    cdef void run_all(self, Py_ssize_t k, Py_ssize_t n, double* scores, Py_ssize_t stride, Py_ssize_t outputs, double* deviations,
+    cdef void run_all(self, Py_ssize_t k, Py_ssize_t n, double* scores, Py_ssize_t stride, Py_ssize_t outputs,
+                      double* deviations,
                       Py_ssize_t spread, Py_ssize_t groups) noexcept nogil
-    cdef void test_all(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations, Py_ssize_t groups) noexcept nogil
+    cdef void test_all(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations,
+                       Py_ssize_t groups) noexcept nogil
     cdef void train_all(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t enabled_from(self, Py_ssize_t i, Py_ssize_t end, unsigned char* enabled) noexcept nogil
     cdef void test(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations) noexcept nogil
@@ -72,26 +66,6 @@ cdef class Member:
                       Py_ssize_t stride, double* deviations, Py_ssize_t spread) except -1
 
 
-@cython.final
-cdef class Centre(Backend):
-    cdef object examples                # of the call
-    cdef const double* data
-    cdef const double* rows             # of the block
-
-    cdef double score(self, const double* x) noexcept nogil
-
-
-@cython.final
-cdef class WarmUp(Backend):
-    cdef readonly object state          # what has the engine,
-    cdef Backend engine
-    cdef object after                   # the first rows after the open block,
-    cdef Py_ssize_t learned             # if so many of it were learned
-    cdef object examples                # of the call
-
-    cdef int choose_width(self) except -1
-
-
 cdef class Ensemble(Backend):
     cdef readonly list members
     cdef Member first_member            # which knows the next one, and so on
@@ -100,7 +74,7 @@ cdef class Ensemble(Backend):
     cdef readonly Combiner combiner
     cdef readonly Calibration calibration       # of probabilities, or None
     cdef readonly PriorCorrection correction    # of decisions about rare classes, or None
-    cdef readonly TargetFences fences   # within which members are told targets, or None
+    cdef readonly TargetFences fences   # to which the targets of members are clipped, or None
     cdef readonly LocalRows nearby      # what errors were nearby, or None,
     cdef Transform near                 # on rows behind this one
     cdef readonly object relevance      # name of the member that says how relevant features are, or None
@@ -140,9 +114,9 @@ cdef class Ensemble(Backend):
     cdef double* deviations             # (rows, groups)
     cdef double* innovations_of_rows    # (rows, groups)
     cdef double* leasts                 # (rows, groups): least target before each row
-    cdef double* told                   # (rows, targets): targets as members are told them
+    cdef double* clipped                # (rows, targets): targets as members learn them
     cdef double* local                  # (rows, targets): errors nearby,
-    cdef double* ratios                 # and errors, in units of the usual one
+    cdef double* ratios                 # and errors, in units of the running one
     cdef double* counts                 # weights of the rows in the combination
     cdef Py_ssize_t* joined_before      # labels before each row
     cdef unsigned char* enabled         # members that take part
@@ -164,7 +138,8 @@ cdef class Ensemble(Backend):
     cdef int follow_relevance(self) except -1
     cdef void follow_errors(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef void remember(self, Py_ssize_t n) noexcept nogil
-    cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined, double* deviations) noexcept nogil
+    cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined,
+                             double* deviations) noexcept nogil
     cdef void finish(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef void count_losses(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef Py_ssize_t best(self, const double* scores, Py_ssize_t joined) noexcept nogil

@@ -1,9 +1,9 @@
 """Ensembles: members that learn for themselves, and a combiner that learns whom to trust.
 
-Members do not know of each other, and do not depend on the combination: each learns from (x, y) alone.  A block of rows is
-opened by all, run by all, and then combined in one loop over its rows.  Opening may fail, and is then taken back; all else is
-compiled and cannot fail, so nobody is ever ahead of another.  A member whose numbers diverge, or whose loss or kernel is
-Python that fails, is disabled at that row, and the others go on.
+Members do not know of each other, and do not depend on the combination: each learns from (x, y) alone.  A block of rows
+is opened by all, run by all, and then combined in one loop over its rows.  Opening may fail, and is then taken back;
+all else is compiled and cannot fail, so nobody is ever ahead of another.  A member whose numbers diverge, or whose loss
+or kernel is Python that fails, is disabled at that row, and the others go on.
 """
 import warnings
 
@@ -22,12 +22,23 @@ cdef enum:
     SHARED = 16         # rows at least of which several threads learn
     ENTRIES = 256       # of a history; then every second one goes, and entries are twice as far apart
 
+cdef enum Scale:
+    # What the scores of a backend mean
+    NUMBERS             # targets
+    DENSITY             # how ordinary a row is
+    MARGIN              # positive for the second of two classes
+    LOG_ODDS            # of the second of two classes
+    LABELS              # one for each label, about +1 and -1
+    LOGITS              # one for each label, whose softmax are probabilities
+
 cdef double LARGEST = 1e120     # answer of a member: squares of larger ones would leave the combiner without numbers
-cdef double LARGE = 6.0         # what an error counts for at most, in units of the usual one
+cdef double LARGE = 6.0         # what an error counts for at most, in units of the running one
 cdef long long FIRST = 10              # rows whose errors say nothing yet
 EARLY = (32, 64, 128, 256)      # rows after which there is a first look at what is known
-YOUNG = (500, 2000)     # rows after which the scores of detectors so far are forgotten: of few rows they are too low, and would stay
-SCALES = {"numbers": NUMBERS, "density": DENSITY, "margin": MARGIN, "log odds": LOG_ODDS, "labels": LABELS, "logits": LOGITS}
+# rows after which the scores of detectors so far are forgotten: of few rows they are too low, and would stay
+YOUNG = (500, 2000)
+SCALES = {"numbers": NUMBERS, "density": DENSITY, "margin": MARGIN, "log odds": LOG_ODDS, "labels": LABELS,
+          "logits": LOGITS}
 
 
 class MemberError(Exception):
@@ -66,7 +77,8 @@ cdef class Member:
         Why it takes no part.
     """
 
-    def __init__(self, str name, Backend backend, str scale, Transform transform=None, model=None, labels=(), long long before=0,
+    def __init__(self, str name, Backend backend, str scale, Transform transform=None, model=None, labels=(),
+                 long long before=0,
                  bint frozen=False, bint fixed=False, bint has_deviations=False, bint has_python=False, disabled=None):
         self.has_deviations, self.has_python, self.fixed = has_deviations, has_python, fixed
         self.disabled, self.text = disabled is not None, disabled
@@ -119,7 +131,8 @@ cdef class Member:
         self.backend.attach(examples)
         return 0
 
-    cdef int open(self, examples, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t targets,
+    cdef int open(self, examples, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t targets,
                   Py_ssize_t labels) except -1:
         """Get ready for n rows of the call from `first` on. As the backend."""
         cdef Py_ssize_t i, known = self.known
@@ -142,7 +155,8 @@ cdef class Member:
                 known += 1
             self.y[i] = <double> self.labels[code]
         if self.frozen:
-            self.backend.evaluate(examples[first:first + n] if self.transform is None else self.attached[:n], n, self.answers, self.width,
+            self.backend.evaluate(examples[first:first + n] if self.transform is None else self.attached[:n], n,
+                                  self.answers, self.width,
                                   NULL, 0)
         else:
             self.backend.open(first if self.transform is None else 0, n, self.y, weights, known)
@@ -150,7 +164,8 @@ cdef class Member:
         self.trained, self.is_wild, self.diverged = 0, False, False
         return 0
 
-    cdef void run_all(self, Py_ssize_t k, Py_ssize_t n, double* scores, Py_ssize_t stride, Py_ssize_t outputs, double* deviations,
+    cdef void run_all(self, Py_ssize_t k, Py_ssize_t n, double* scores, Py_ssize_t stride, Py_ssize_t outputs,
+                      double* deviations,
                       Py_ssize_t spread, Py_ssize_t groups) noexcept nogil:
         """The member k places further on tests and trains all rows of the block; strides are from row to row."""
         cdef Py_ssize_t i
@@ -161,7 +176,8 @@ cdef class Member:
             self.test(i, scores + i * stride, outputs, deviations + i * spread)
             self.train(i)
 
-    cdef void test_all(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations, Py_ssize_t groups) noexcept nogil:
+    cdef void test_all(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations,
+                       Py_ssize_t groups) noexcept nogil:
         """Test row i, as do the members that follow."""
         self.test(i, scores, outputs, deviations)
         if self.next is not None:
@@ -212,7 +228,8 @@ cdef class Member:
         if self.until <= i:
             return
         while not (self.frozen or self.backend.train(i)):
-            if not self.was_signal() or tries == TRIES or not self.backend.test(i, self.raw, NULL):     # its label joins anew
+            # its label joins anew
+            if not self.was_signal() or tries == TRIES or not self.backend.test(i, self.raw, NULL):
                 self.until = i                  # and what it has said of this row counts no more
                 return
             tries += 1
@@ -221,7 +238,8 @@ cdef class Member:
             self.diverged, self.until = True, i + 1
 
     cdef bint was_signal(self) noexcept with gil:
-        """Whether a signal, or want of memory, came in a loss of the user's: the row is tried again, and it is raised later."""
+        """Whether a signal, or want of memory, came in a loss of the user's: the row is tried again, and it is raised
+        later."""
         signal = self.backend.signal()
         if signal is not None and self.signal is None:
             self.signal = signal
@@ -326,7 +344,8 @@ cdef class Member:
     @property
     def calls_python(self):
         """Whether code of the user's runs in it, or in a member of it."""
-        return self.has_python or isinstance(self.backend, Ensemble) and any(each.calls_python for each in self.backend.members)
+        return self.has_python or isinstance(self.backend, Ensemble) and any(each.calls_python
+                                                                             for each in self.backend.members)
 
     def may_fail(self, error):
         """Whether an error in getting ready is about these rows, or the user's code, and so the member's own."""
@@ -340,6 +359,7 @@ def in_words(error):
     return f"{type(error).__name__}: {error}"
 
 
+@cython.final
 cdef class WarmUp(Backend):
     """An engine whose kernel gets its width from the distances of the first rows, which are then learned anew.
 
@@ -348,6 +368,12 @@ cdef class WarmUp(Backend):
     state : State
         What has the engine, and the first rows (`beginning`) as long as they are looked at.
     """
+
+    cdef readonly object state          # what has the engine,
+    cdef Backend engine
+    cdef object after                   # the first rows after the open block,
+    cdef Py_ssize_t learned             # if so many of it were learned
+    cdef object examples                # of the call
 
     def __init__(self, state):
         self.state, self.engine = state, state.engine
@@ -388,12 +414,14 @@ cdef class WarmUp(Backend):
             self.engine.attach(self.examples)
         return 0
 
-    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t labels) except -1:
         self.room()
         if self.state.beginning is not None:
             targets = np.array(<const double[:n * max(1, self.targets)]> y)
             weighted = None if weights == NULL else np.array(<const double[:n]> weights)
-            self.after, self.learned = self.state.beginning.followed_by(self.examples[first:first + n], targets, weighted), 0
+            self.after = self.state.beginning.followed_by(self.examples[first:first + n], targets, weighted)
+            self.learned = 0
         self.engine.open(first, n, y, weights, labels)
         return 0
 
@@ -422,12 +450,18 @@ cdef class WarmUp(Backend):
 
 
 cdef double mixed(double local) noexcept nogil:
-    """Factor of a deviation by what errors nearby were, in units of the usual one; nothing is said before there are rows."""
+    """Factor of a deviation by what errors nearby were, in units of the running one; nothing is said before there are
+    rows."""
     return 0.2 + 0.8 * local if local > 0.0 else 1.0
 
 
+@cython.final
 cdef class Centre(Backend):
     """How far a row is from the middle, all features together: minus the sum of their sizes. It learns nothing."""
+
+    cdef object examples                # of the call
+    cdef const double* data
+    cdef const double* rows             # of the block
 
     def __init__(self, Py_ssize_t n_features):
         Backend.__init__(self, "novelty", 1)
@@ -444,7 +478,8 @@ cdef class Centre(Backend):
     cdef Py_ssize_t room(self) except -1:
         return BLOCK
 
-    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t labels) except -1:
         self.rows = self.data + first * self.n_features
         return 0
 
@@ -498,7 +533,7 @@ cdef class Ensemble(Backend):
         Of decisions about rare classes.
     intervals : IntervalTracker or None
     fences : TargetFences or None
-        Within which members are told targets.
+        To which the targets of members are clipped.
     nearby : LocalRows or None
         What errors were nearby, on the rows of the transform "near"; deviations follow it.
     relevance : str or None
@@ -510,9 +545,10 @@ cdef class Ensemble(Backend):
         Labels that members know already.
     """
 
-    def __init__(self, members, Combiner combiner, str task, Py_ssize_t targets, Py_ssize_t n_features, *, transforms=None,
-                 Calibration calibration=None, PriorCorrection correction=None, IntervalTracker intervals=None,
-                 TargetFences fences=None, LocalRows nearby=None, relevance=None, Py_ssize_t lags=0, Py_ssize_t joined=0):
+    def __init__(self, members, Combiner combiner, str task, Py_ssize_t targets, Py_ssize_t n_features, *,
+                 transforms=None, Calibration calibration=None, PriorCorrection correction=None,
+                 IntervalTracker intervals=None, TargetFences fences=None, LocalRows nearby=None, relevance=None,
+                 Py_ssize_t lags=0, Py_ssize_t joined=0):
         Backend.__init__(self, task, targets)
         self.members, self.combiner = list(members), combiner
         self.transforms = {} if transforms is None else transforms
@@ -542,7 +578,8 @@ cdef class Ensemble(Backend):
         return 0
 
     cdef int share(self, Py_ssize_t n) except -1:
-        """See whether threads share the members of a block of n rows; they are made, and members dealt, when first needed."""
+        """See whether threads share the members of a block of n rows; they are made, and members dealt, when first
+        needed."""
         self.is_shared = False
         if self.n_jobs == 1:
             self.pool = None
@@ -555,7 +592,8 @@ cdef class Ensemble(Backend):
         return 0
 
     cdef int deal(self) except -1:
-        """In which order threads take members: ensembles first, which have most to do. Who calls Python stays with the caller."""
+        """In which order threads take members: ensembles first, which have most to do. Who calls Python stays with the
+        caller."""
         cdef Py_ssize_t[::1] order
         dealt = [k for k, member in enumerate(self.members) if not member.calls_python]
         dealt.sort(key=lambda k: not isinstance(self.members[k].backend, Ensemble))
@@ -617,8 +655,8 @@ cdef class Ensemble(Backend):
         self.deviations = self.factors + n * outputs
         self.innovations_of_rows = self.deviations + n * g
         self.leasts = self.innovations_of_rows + n * g
-        self.told = self.leasts + n * g
-        self.local = self.told + n * outputs
+        self.clipped = self.leasts + n * g
+        self.local = self.clipped + n * outputs
         self.ratios = self.local + n * g
         self.counts = self.ratios + n * g
         self.joined_before = <Py_ssize_t*> (self.counts + n)
@@ -626,7 +664,8 @@ cdef class Ensemble(Backend):
         self.memory_of_block, self.room_rows, self.room_outputs = room, n, outputs
         return 0
 
-    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t labels) except -1:
         cdef Transform transform
         cdef Py_ssize_t i, joined = self.joined
         self.prepare()
@@ -634,7 +673,7 @@ cdef class Ensemble(Backend):
         self.reserve(n, self.outputs)
         self.y, self.weights, self.first, self.rows = y, weights, first, n
         if self.fences is not None:
-            self.fences.clip(y, n, self.told)
+            self.fences.clip(y, n, self.clipped)
         try:
             for transform in self.transforms.values():
                 transform.open(self.data + first * self.n_features, n)
@@ -683,7 +722,8 @@ cdef class Ensemble(Backend):
         if member.disabled:
             return
         try:
-            member.open(self.examples, self.first, self.rows, self.told if self.fences is not None else self.y, self.weights,
+            member.open(self.examples, self.first, self.rows, self.clipped if self.fences is not None else self.y,
+                        self.weights,
                         self.targets, self.outputs)
         except BaseException as error:
             self.errors[k], self.has_errors = error, True
@@ -696,7 +736,8 @@ cdef class Ensemble(Backend):
         return False
 
     cdef int prepare(self) except -1:
-        """What is due between two blocks: an entry of the history, and a look at what is known. As often as you like."""
+        """What is due between two blocks: an entry of the history, and a look at what is known. As often as you
+        like."""
         cdef Member member
         if self.t == 0:
             return 0
@@ -709,7 +750,8 @@ cdef class Ensemble(Backend):
             if len(history) > ENTRIES:
                 stride, history = 2 * stride, history[1::2]
             self.stride, self.history = stride, history
-        if self.looked < self.t and (self.t in EARLY or self.t % SPACING == 0 and (self.t < 4096 or self.t % 2048 == 0)):
+        if self.looked < self.t and (self.t in EARLY or self.t % SPACING == 0
+                                     and (self.t < 4096 or self.t % 2048 == 0)):
             if self.fences is not None:
                 self.fences.set()
             if self.relevance is not None:
@@ -739,7 +781,8 @@ cdef class Ensemble(Backend):
 
     cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
         cdef Py_ssize_t m = self.combiner.n_members
-        self.first_member.test_all(i, self.table + i * m * self.outputs, self.outputs, self.member_deviations + i * m * self.groups,
+        self.first_member.test_all(i, self.table + i * m * self.outputs, self.outputs,
+                                   self.member_deviations + i * m * self.groups,
                                    self.groups)
         self.combine(i, i + 1)
         memcpy(scores, self.answers + i * self.outputs, self.outputs * sizeof(double))
@@ -762,14 +805,16 @@ cdef class Ensemble(Backend):
                 anybody = anybody or self.enabled[j]
             if anybody:
                 self.combiner.run(stop - i, o, self.table + i * m * o, self.y + i * (g if self.targets else 1),
-                                  self.joined_before + i, self.counts + i, self.enabled, self.combined + i * o, self.deviations + i * g)
+                                  self.joined_before + i, self.counts + i, self.enabled, self.combined + i * o,
+                                  self.deviations + i * g)
             else:
                 self.answer_nothing(stop - i, o, self.combined + i * o, self.deviations + i * g)
             i = stop
         self.finish(begin, end)
         self.count_losses(begin, end)
 
-    cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined, double* deviations) noexcept nogil:
+    cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined,
+                             double* deviations) noexcept nogil:
         """Where all members are disabled."""
         cdef Py_ssize_t i
         for i in range(n * outputs):
@@ -785,7 +830,8 @@ cdef class Ensemble(Backend):
         if self.nearby is not None:
             self.follow_errors(begin, end)
         if self.intervals is not None:
-            self.intervals.run(n, combined, self.y + begin * o, self.deviations + begin * o, self.innovations_of_rows + begin * o,
+            self.intervals.run(n, combined, self.y + begin * o, self.deviations + begin * o,
+                               self.innovations_of_rows + begin * o,
                                self.leasts + begin * o)
         if self.calibration is None:
             memcpy(answers, combined, n * o * sizeof(double))
@@ -795,13 +841,14 @@ cdef class Ensemble(Backend):
         self.calibration.run(n, o, combined, self.y + begin, self.joined_before + begin, self.counts + begin, answers)
         if self.correction is not None:
             memcpy(combined, answers, n * o * sizeof(double))
-            self.correction.run(n, o, combined, self.y + begin, self.joined_before + begin, answers, self.factors + begin * o)
+            self.correction.run(n, o, combined, self.y + begin, self.joined_before + begin, answers,
+                                self.factors + begin * o)
         for i in range(n):
             for c in range(o):
                 answers[i * o + c] = 2.0 * answers[i * o + c] - 1.0 if c < self.joined_before[begin + i] else -1.0
 
     cdef void follow_errors(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-        """Deviations by what errors nearby were, in units of the usual one."""
+        """Deviations by what errors nearby were, in units of the running one."""
         cdef Py_ssize_t i, j, k, T = self.targets
         for i in range(begin, end):
             self.nearby.test_row(i, self.local + i * T, self.ratios + i * T)
@@ -894,7 +941,8 @@ cdef class Ensemble(Backend):
         return 0
 
     def scores(self, examples):
-        """The same as of now; of a series, each row follows the one before, with what was predicted for it as its value."""
+        """The same as of now; of a series, each row follows the one before, with what was predicted for it as its
+        value."""
         if not self.lags:
             return Backend.scores(self, examples)
         latest, found = self.latest, []
@@ -925,10 +973,12 @@ cdef class Ensemble(Backend):
     cdef void run_member(self, Py_ssize_t k) noexcept nogil:
         """Let a member test and train all rows of the block."""
         cdef Py_ssize_t m = self.combiner.n_members
-        self.first_member.run_all(k, self.rows, self.table, m * self.outputs, self.outputs, self.member_deviations, m * self.groups,
+        self.first_member.run_all(k, self.rows, self.table, m * self.outputs, self.outputs, self.member_deviations,
+                                  m * self.groups,
                                   self.groups)
 
-    cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
+    cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                               Py_ssize_t labels) except -1:
         """Open a block of at most n rows; how many. A member that cannot take its first row is disabled."""
         while True:
             self.share(n)
@@ -945,7 +995,8 @@ cdef class Ensemble(Backend):
                     self.warn_of(refused.member)
 
     cdef int settle(self) except -1:
-        """Warn of members that were disabled in the latest block, and raise what signals have raised in a member's own code."""
+        """Warn of members that were disabled in the latest block, and raise what signals have raised in a member's own
+        code."""
         cdef Member member
         for member in self.members:
             if isinstance(member.backend, Ensemble) and not member.disabled:
@@ -1007,7 +1058,8 @@ cdef class Ensemble(Backend):
             member.transform.evaluate(<const double*> array_data(examples), n, <double*> array_data(found))
         return found
 
-    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations, Py_ssize_t spread) except -1:
+    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
+                      Py_ssize_t spread) except -1:
         cdef Py_ssize_t i, outputs = self.outputs_now(), m = len(self.members), g = self.groups
         room = np.zeros(n * (m * (outputs + g) + outputs + g))
         cdef double* table = <double*> array_data(room)
@@ -1032,7 +1084,8 @@ cdef class Ensemble(Backend):
         if not flags.any():
             self.answer_nothing(n, outputs, answers, deviations)
             return 0
-        self.combiner.evaluate(n, outputs, table, self.joined, <const unsigned char*> array_data(flags), answers, deviations)
+        self.combiner.evaluate(n, outputs, table, self.joined, <const unsigned char*> array_data(flags), answers,
+                               deviations)
         if self.nearby is not None:
             near = np.empty(n * (self.n_features + 2 * self.targets))
             rows = <double*> array_data(near)
@@ -1092,7 +1145,8 @@ cdef class Ensemble(Backend):
         losses = check_array(state["losses"], "losses", np.float64, self.losses.shape)
         latest = check_array(state["latest"], "latest", np.float64, self.latest.shape)
         times = check_array(state["history"]["t"], "times", np.int64, (-1,))
-        if (losses < 0.0).any() or len(times) > ENTRIES or (np.diff(times, prepend=0) <= 0).any() or len(times) and times.max() > t:
+        in_order = len(times) <= ENTRIES and (np.diff(times, prepend=0) > 0).all() and times.max(initial=0) <= t
+        if (losses < 0.0).any() or not in_order:
             raise ValueError("losses are negative, or the history has times that are not in order")
         groups, m = self.combiner.weights().shape
         history = []

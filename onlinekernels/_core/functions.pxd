@@ -91,13 +91,13 @@ cdef enum Failure:
     SCORE = 1           # f(x) is not finite
     MOVE = 2            # the new coefficient, offset or scalar is not finite
     PYTHON = 3          # a user's loss raised
-    LOSS = 4            # a user's loss gave no number, or none that makes sense: e.error is (exception, words)
+    LOSS = 4            # a user's loss gave no number, or one that cannot be: e.error is (exception, words)
     POINT = 5           # k(x, x) is not finite
 
 
 cdef enum:
     NOBODY = -1         # no slot: there is room, or nothing expires
-    NEWCOMER = -2       # it is the newcomer itself that goes
+    CANDIDATE = -2       # it is the candidate itself that goes
 
 
 cdef struct Term:
@@ -113,11 +113,11 @@ cdef struct Term:
 
 
 cdef struct Outcome:
-    # How a budget makes room for a newcomer
-    Py_ssize_t slot             # of the term that goes; NOBODY; or NEWCOMER if it is the newcomer that does not come
+    # How a budget makes room for a candidate
+    Py_ssize_t slot             # of the term that goes; NOBODY; or CANDIDATE if it is the candidate that does not come
     Py_ssize_t partner          # of the term that takes over what goes, or NOBODY
     double share                # of the way to what goes by which the partner's point moves
-    double shrink               # what all of f is multiplied with when the newcomer is in,
+    double shrink               # what all of f is multiplied with when the candidate is in,
     double loss                 # and what that and the removal cost at most
     double residual             # |part of k(x, .) of what goes that is lost|^2; negative: all of it
 
@@ -146,8 +146,8 @@ cdef class Example(Memory):
     cdef double* shrunk                 # scores of the hypothesis that the rule will have shrunk
     # What the rule decides
     cdef Move move                      # what becomes of f and of the loss's scalar
-    cdef Norms without_newcomer         # exact norms: what they become if a budget keeps the new term out
-    cdef Norms ahead_without_newcomer   # and those of the output ahead of the labels
+    cdef Norms without_candidate         # exact norms: what they become if a budget keeps the new term out
+    cdef Norms ahead_without_candidate   # and those of the output ahead of the labels
     cdef bint all_labels                # whether the term has a coefficient for every output
     cdef Term term                      # the one that enters
     cdef Descent descent                # where each weight has a step of its own
@@ -233,7 +233,7 @@ cdef class Function:
     cdef void coefficients_of(self, Scratch w, Py_ssize_t slot, int channel, double* out) noexcept nogil
     cdef double square(self, Scratch w) noexcept nogil
     cdef double square_over(self, Scratch w, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
-    # Where it makes sense
+    # Where it applies
     cdef double descend(self, Scratch w, const Term* term, Py_ssize_t i, const Descent* descent) noexcept nogil
     cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil
     cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil

@@ -475,7 +475,7 @@ cdef class Function:
 
     cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
         """Ask the budget who goes for the term that is ready to enter with example i, and let those that stay take over
-        what they can. Nobody has left or entered then. As the budget's `make_room` and `hand_over`."""
+        what they can. Nobody has left or entered then. As the budget's `make_room` and `redistribute`."""
         outcome.slot = outcome.partner = NOBODY
         outcome.share = outcome.loss = 0.0
         outcome.shrink, outcome.residual = 1.0, -1.0
@@ -650,7 +650,7 @@ cdef class Function:
             row = self.start_row(w, i)
             self.store(w, term, w.piece.own[row])
             self.make_way(w, term, row, &outcome)
-            if outcome.slot == NEWCOMER:
+            if outcome.slot == CANDIDATE:
                 continue
             if outcome.slot != NOBODY:
                 self.drop(w, outcome.slot)

@@ -7,7 +7,7 @@ from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.formulas.dense cimport softmax_grip_times, softmax_hessian_times, softmax_step
 from onlinekernels._core.formulas.losses cimport loss_adapts, loss_grows_like_square, loss_implicit
 from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, adapted_step, capped, gain, implicit_grip,
-                                                 implicit_kernel, implicit_shift, implicit_shrink, is_tame, meta_norms,
+                                                 implicit_kernel, implicit_shift, implicit_shrink, is_bounded, meta_norms,
                                                  meta_transform, move_scalar, moved_logarithm, moved_norms,
                                                  shift_by, trace_transform)
 from onlinekernels._core.functions cimport Example, Outputs, Scratch
@@ -116,7 +116,7 @@ cdef class AdaptiveGradient(Rule):
 
     cdef bint is_finite(self, Example e) noexcept nogil:
         cdef Adapted* next = &decided(e).adapted
-        return is_tame(next.eta + next.scalar_eta + fabs(next.scalar_trace))
+        return is_bounded(next.eta + next.scalar_eta + fabs(next.scalar_trace))
 
     cdef void adapt(self, double product, Example e) noexcept nogil:
         """The step after <g, v>: V (33). O(1)."""
@@ -252,7 +252,7 @@ cdef class AdaptiveGradient(Rule):
             next.trace = (self.offset_memory * now.trace                                            # V (52), erratum
                           - next.eta * (xi[l] + self.offset_memory * chi[l]))
             next.offset = offset[l] - next.eta * xi[l]                                              # V (50)
-            finite &= is_tame(next.eta + fabs(next.trace) + fabs(next.offset))
+            finite &= is_bounded(next.eta + fabs(next.trace) + fabs(next.offset))
         return finite
 
     # ---- Carry out ----------------------------------------------------------------------------
@@ -438,7 +438,7 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
             if e.term.n == 2:
                 next[e.term.labels[1]].trace -= decided(e).offset_trace
         for l in range(labels):
-            finite &= is_tame(next[l].trace)
+            finite &= is_bounded(next[l].trace)
         return finite
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:

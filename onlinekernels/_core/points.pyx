@@ -318,7 +318,7 @@ cdef class Objects(Dictionary):
         self.keep(piece, points[i])
         return 0
 
-    cdef void newcomers_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil:
+    cdef void candidates_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil:
         cdef Py_ssize_t other, first = piece.first
         for other in range(self.start, self.stop):
             if other != slot:
@@ -569,15 +569,15 @@ cdef class SparsePoints(Dictionary):
         self.inner_with_slots(piece.dense_row, piece.slot_inner)
         wipe(self.index + self.begin(slot), size, piece.dense_row)
 
-    cdef int reserve_arena(self, Py_ssize_t newcomers) except -1:
+    cdef int reserve_arena(self, Py_ssize_t candidates) except -1:
         """Room for so many non-zeros; what dropped points have left goes when it is more than half."""
         cdef Py_ssize_t live
-        if self.used + newcomers <= len(self.index_array):
+        if self.used + candidates <= len(self.index_array):
             return 0
         slots = self.slots()
         begins, ends = self.spans.array[:, slots]
         kept, live = positions(begins, ends), int((ends - begins).sum())
-        size = max(2 * live, live + newcomers, 256)
+        size = max(2 * live, live + candidates, 256)
         indices, values = np.empty(size, dtype=np.int32), np.empty(size)
         indices[:live] = self.index_array[kept]
         values[:live] = self.value_array[kept]

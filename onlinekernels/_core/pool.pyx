@@ -1,9 +1,9 @@
 """Threads that work for one model.
 
-They are made once, report when they have begun, wait without the interpreter's lock, and end when their model is gone.  Whoever calls them waits for all
-tasks, also without the interpreter's lock: no Python runs in the calling thread, so no signal comes in between, and it cannot
-fork.  A process that another thread has forked has no threads but that one, so it makes a pool of its own.  At the end of the
-interpreter nobody waits for them.
+They are made once, report when they have begun, wait without the interpreter's lock, and end when their model is gone.
+Whoever calls them waits for all tasks, also without the interpreter's lock: no Python runs in the calling thread, so no
+signal comes in between, and it cannot fork.  A process that another thread has forked has no threads but that one, so
+it makes a pool of its own.  At the end of the interpreter nobody waits for them.
 """
 from _thread import start_new_thread
 
@@ -133,7 +133,8 @@ cdef class Pool:
 
     @property
     def n_threads(self):
-        """How many are at hand: they begin by themselves, and one that finds no memory for its first step never does."""
+        """How many are at hand: they begin by themselves, and one that finds no memory for its first step never
+        does."""
         return self.crew.n_threads
 
     cdef bint serves(self, Py_ssize_t n_threads) noexcept:

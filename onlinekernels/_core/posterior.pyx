@@ -1,25 +1,25 @@
 """Posteriors: what a second-order learner knows of f, and how well.
 
-f is known through coordinates u ~ N(U, S), a Gaussian that was N(0, I) before the first example: f(x) = <a(x), u> and a rest
-that nothing is known about.  On points D that is whitened, f_D = L u with K_DD = L L^T, so that a(x) = L^-1 k(D, x); on
-features, a(x) are the features.  No inverse is kept, and nothing is added to a diagonal.
+f is known through coordinates u ~ N(U, S), a Gaussian that was N(0, I) before the first example: f(x) = <a(x), u> and a
+rest that nothing is known about.  On points D that is whitened, f_D = L u with K_DD = L L^T, so that a(x) = L^-1 k(D,
+x); on features, a(x) are the features.  No inverse is kept, and nothing is added to a diagonal.
 
 Examples are pending until there are `CHECKPOINT` of them, counted by t.  A pending row is one of the factor L_C of
 
     C_ts = lam^(|t-s|/2) [ k(x_t, x_s) + lam^min(t,s) a_t^T (S - I) a_s ] + noise [t = s]
 
-so predictions, which are innovations of that factor, are those of one example at a time, whatever the chunks.  At a checkpoint
-U and S take all of them in at once, and points come and go.
+so predictions, which are innovations of that factor, are those of one example at a time, whatever the chunks.  At a
+checkpoint U and S take all of them in at once, and points come and go.
 
-A checkpoint is carried out by who comes after it, to learn or to look (`settle`), so that learning the rows of a piece that is
-open, and closing it, cannot fail.  It is all or nothing.  What can fail or be interrupted comes first, and its results lie
-beside what is in use; then compiled code that cannot raise makes them current.  If something fails before, all rows are still
-pending, and the next one who comes begins with that checkpoint.
+A checkpoint is carried out by who comes after it, to learn or to look (`settle`), so that learning the rows of a piece
+that is open, and closing it, cannot fail.  It is all or nothing.  What can fail or be interrupted comes first, and its
+results lie beside what is in use; then compiled code that cannot raise makes them current.  If something fails before,
+all rows are still pending, and the next one who comes begins with that checkpoint.
 
 A single row is not predicted by an expansion of the mean, which would have to be computed again after every row that is
-learned, unless there are very many coordinates: it is evaluated from its own, and what it has to do with pending rows.  The
-scratch remembers these, with the kernel values that they follow from: as long as nothing has been learned, the same kernel
-values, bit for bit, have the same answer, so that what predicting a row has computed serves learning it.
+learned, unless there are very many coordinates: it is evaluated from its own, and what it has to do with pending rows.
+The scratch remembers these, with the kernel values that they follow from: as long as nothing has been learned, the same
+kernel values, bit for bit, have the same answer, so that what predicting a row has computed serves learning it.
 """
 import os
 from _thread import allocate_lock
@@ -81,7 +81,8 @@ cdef class PosteriorScratch(Scratch):
     cdef bint learning                  # whether the piece is to be learned
     # Of the latest single row, as long as the posterior is that of `version`
     cdef long long version              # 0: of none
-    cdef double* key                    # what the rest follows from: kernel values with points and pending rows, or features
+    # what the rest follows from: kernel values with points and pending rows, or features
+    cdef double* key
     cdef double* new_key                # the same of the row that is open
     cdef double* point                  # (n): its coordinates
     cdef double* shared                 # (CHECKPOINT): kernel values with pending rows
@@ -89,13 +90,15 @@ cdef class PosteriorScratch(Scratch):
     cdef double* column                 # (CHECKPOINT): its row of L_C, up to its diagonal
     cdef double* mean                   # (outputs): what was known of it at the last checkpoint
     # While several rows are learned; NULL for one
-    cdef double* columns                # (CHECKPOINT, CHECKPOINT): columns of L_C up to the latest row, and behind these of C,
+    # (CHECKPOINT, CHECKPOINT): columns of L_C up to the latest row, and behind these of C,
+    cdef double* columns
     cdef double* explained              # (CHECKPOINT): what those of L_C explain of the variance of each row,
     cdef double* expected               # (outputs, CHECKPOINT): and of its mean
     cdef Py_ssize_t end                 # pending rows when all of the piece are
     cdef double* features               # (rows, features)
     cdef Py_ssize_t row                 # that was evaluated last
-    cdef double* taken                  # (CHECKPOINT, taken_stride): what is taken in at a checkpoint, a column for each coordinate
+    # (CHECKPOINT, taken_stride): what is taken in at a checkpoint, a column for each coordinate
+    cdef double* taken
     cdef Py_ssize_t taken_stride        # its row length
     # While it predicts
     cdef const double* expansion        # coefficients of the mean; NULL while it learns, and for a single row
@@ -142,14 +145,16 @@ cdef class Posterior(Function):
     cdef readonly double memory             # what is left of f after one example: sqrt(memory)
     cdef readonly bint classes              # outputs are labels: y is +1 for one and -1 for all others
     cdef readonly Py_ssize_t n              # coordinates of u
-    cdef readonly bint doubts               # whether the covariance of u goes back to the prior's at the next checkpoint
+    # whether the covariance of u goes back to the prior's at the next checkpoint
+    cdef readonly bint doubts
     cdef Py_ssize_t capacity                # coordinates that there is room for
     cdef readonly object mean               # U, a row for each output (width, capacity)
     cdef readonly object covariance         # S (capacity, capacity)
     # Of the pending rows: those since the last checkpoint
     cdef readonly object coordinates        # a, rows of A^T (CHECKPOINT, capacity)
     cdef readonly object corrections        # (S - I) a: of the prior's covariance
-    cdef readonly object gram               # k(x_s, x_r) for r <= s (CHECKPOINT, CHECKPOINT); 0 with those that are left out
+    # k(x_s, x_r) for r <= s (CHECKPOINT, CHECKPOINT); 0 with those that are left out
+    cdef readonly object gram
     cdef readonly Factor root               # L_C, which knows how many rows are pending
     cdef readonly object errors             # e, a row for each output (width, CHECKPOINT)
     cdef double* U                          # of `mean`
@@ -193,7 +198,8 @@ cdef class Posterior(Function):
                 array[:len(old)][part] = old[:rows][part]
             data[len(parts)] = <double*> array_data(array)
             parts.append(array)
-        self.mean, self.covariance, self.coordinates, self.corrections, self.errors = parts    # nothing can fail any more
+        # nothing can fail any more
+        self.mean, self.covariance, self.coordinates, self.corrections, self.errors = parts
         self.U, self.S, self.a, self.b, self.E = data[0], data[1], data[2], data[3], data[4]
         self.capacity = room
         self.version += 1
@@ -222,11 +228,13 @@ cdef class Posterior(Function):
         return PosteriorScratch()
 
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        """O(m n^2) while it learns, or for a single row; otherwise O(m) kernel rows, or maps. After a checkpoint `conclude`, too."""
+        """O(m n^2) while it learns, or for a single row; otherwise O(m) kernel rows, or maps. After a checkpoint
+        `conclude`, too."""
         cdef PosteriorScratch scratch = w
         cdef bint single
         self.settle(scratch)
-        single = m == 1 and (learning or self.n <= FEW)     # whether or not there is an expansion, so that bits are the same
+        # whether or not there is an expansion, so that bits are the same
+        single = m == 1 and (learning or self.n <= FEW)
         if learning:
             self.expansion = None               # of slots that may move now
         self.open_rows(scratch, first, m, learning, by_slots >= 0 and not single)
@@ -252,7 +260,8 @@ cdef class Posterior(Function):
     # ---- A single row -------------------------------------------------------------------------
 
     cdef int open_one(self, PosteriorScratch w) except -1:
-        """What is known of a single row, without numpy: O(n^2), O(n) if that is there already, and O(n^2) to learn it."""
+        """What is known of a single row, without numpy: O(n^2), O(n) if that is there already, and O(n^2) to learn
+        it."""
         cdef Py_ssize_t room = self.capacity
         w.key = <double*> w.buffer(SINGLE, (3 * room + 5 * CHECKPOINT + self.width) * sizeof(double))
         w.new_key = w.key + room + CHECKPOINT
@@ -319,7 +328,8 @@ cdef class Posterior(Function):
         return 0
 
     cdef void spread_out(self, PosteriorScratch w, Py_ssize_t m) noexcept nogil:
-        """Columns of C, which become those of L_C one by one: so each explains all later rows at once. O(m CHECKPOINT^2)."""
+        """Columns of C, which become those of L_C one by one: so each explains all later rows at once. O(m
+        CHECKPOINT^2)."""
         cdef Py_ssize_t r, t, y, s = self.root.n
         cdef double* T = w.columns
         cdef const double* K
@@ -404,8 +414,8 @@ cdef class Posterior(Function):
     cdef int settle(self, PosteriorScratch w=None) except -1:
         """Carry out a checkpoint that is due, before anybody learns or looks: O(1), or `conclude`.
 
-        Several threads may look, and all of them come here first: one does it, and the others wait, so nobody looks at what
-        changes. A signal handler that looks in the middle of it sees all rows pending, which is as true.
+        Several threads may look, and all of them come here first: one does it, and the others wait, so nobody looks at
+        what changes. A signal handler that looks in the middle of it sees all rows pending, which is as true.
         """
         cdef unsigned long me
         if self.root.n < CHECKPOINT:
@@ -452,7 +462,8 @@ cdef class Posterior(Function):
         return 0
 
     cdef double* future_mean(self, PosteriorScratch w, const double* V, Py_ssize_t joining) except NULL:
-        """U as it will be with the coordinates of V, which has a row for each: O(CHECKPOINT^2 joining + CHECKPOINT n)."""
+        """U as it will be with the coordinates of V, which has a row for each: O(CHECKPOINT^2 joining + CHECKPOINT
+        n)."""
         cdef Py_ssize_t j, t, y, n = self.n, size = n + joining
         cdef double* W = w.taken + n
         cdef double* mean = <double*> w.buffer(FUTURE_MEAN, max(1, self.width * size) * sizeof(double))
@@ -461,7 +472,8 @@ cdef class Posterior(Function):
                 for j in range(joining):
                     W[t * w.taken_stride + j] = self.fade[CHECKPOINT - 1 - t] * V[j * CHECKPOINT + t]
             self.root.solve_columns(W, w.taken_stride, joining)
-        multiply(mean, size, matrix(self.E, self.width, CHECKPOINT, CHECKPOINT), matrix(w.taken, CHECKPOINT, size, w.taken_stride), ALL)
+        multiply(mean, size, matrix(self.E, self.width, CHECKPOINT, CHECKPOINT),
+                 matrix(w.taken, CHECKPOINT, size, w.taken_stride), ALL)
         for y in range(self.width):
             for j in range(n):
                 mean[y * size + j] += self.fade[CHECKPOINT] * self.U[y * self.capacity + j]
@@ -472,7 +484,8 @@ cdef class Posterior(Function):
         cdef Py_ssize_t i, j, n = self.n, size = n + joining
         cdef double* S = <double*> w.buffer(FUTURE, max(1, size * size) * sizeof(double))
         cdef double faded = self.fade[CHECKPOINT] * self.fade[CHECKPOINT]
-        multiply(S, size, transposed(w.taken, CHECKPOINT, size, w.taken_stride), matrix(w.taken, CHECKPOINT, size, w.taken_stride), 0)
+        multiply(S, size, transposed(w.taken, CHECKPOINT, size, w.taken_stride),
+                 matrix(w.taken, CHECKPOINT, size, w.taken_stride), 0)
         with nogil:
             ok_shrink_and_subtract(self.S, self.capacity, n, faded, 1.0 - faded, S, size)
             for i in range(n, size):
@@ -481,7 +494,8 @@ cdef class Posterior(Function):
                 S[i * size + i] = 1.0 - S[i * size + i]
         return S
 
-    cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride, Py_ssize_t n) noexcept nogil:
+    cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride,
+                     Py_ssize_t n) noexcept nogil:
         """U and S are these now, of n coordinates, for which there is room, and no row is pending: O(n^2)."""
         cdef Py_ssize_t y, i
         for y in range(self.width):
@@ -502,7 +516,8 @@ cdef class Posterior(Function):
     # ---- Predicting ---------------------------------------------------------------------------
 
     def mean_now(self):
-        """(coordinates, coefficients): the mean is <a(x), coordinates> + sum_s coefficients_s k(x_s, x) over pending rows.
+        """(coordinates, coefficients): the mean is <a(x), coordinates> + sum_s coefficients_s k(x_s, x) over pending
+        rows.
 
         Columns are outputs. It is that of the next example, so faded by one more step. O(n CHECKPOINT outputs).
         """
@@ -516,7 +531,8 @@ cdef class Posterior(Function):
         return coordinates, coefficients
 
     def uncertainty(self, examples, bint together=False):
-        """Variance of f at some examples; with `together`, all that their covariance has beside k(x, z) as (left, right).
+        """Variance of f at some examples; with `together`, all that their covariance has beside k(x, z) as (left,
+        right).
 
         The covariance is k(x, z) + left(x) . right(z). O(n^2) an example.
         """
@@ -634,19 +650,21 @@ def check_covariance(covariance):
 
 
 # ---- Selection of points -----------------------------------------------------------------------
-# At a checkpoint, who of the pending rows joins, and who leaves.  Those join that f at the points does not determine; if there
-# are more points than a budget allows, those leave that the mean of f would miss least. With a small tolerance, points leave
-# too that the others have come to determine: otherwise L is so near to singular that coordinates are nothing but rounding.
+# At a checkpoint, who of the pending rows joins, and who leaves.  Those join that f at the points does not determine;
+# if there are more points than a budget allows, those leave that the mean of f would miss least. With a small
+# tolerance, points leave too that the others have come to determine: otherwise L is so near to singular that
+# coordinates are nothing but rounding.
 
 cdef double NEAR = 1e-6         # relative: what is closer than that is the same, and the earlier one goes first
 cdef long long LATER = 0x7fffffffffffffff   # than any birthday
 
-cdef Py_ssize_t find_newcomers(Posterior f, PosteriorScratch w, double tolerance, double* V, Py_ssize_t* joining,
+cdef Py_ssize_t find_candidates(Posterior f, PosteriorScratch w, double tolerance, double* V, Py_ssize_t* joining,
                                double* rounding) except -1:
     """Who joins: pivoted Cholesky of what f at the points does not determine of the pending rows: O(CHECKPOINT^3).
 
     The one that is determined least comes first, and among those that are nearly the same, the earliest. V has a row
-    for each of them, joining their numbers. A variance below 0 shows how large rounding is, which grows to ten times that.
+    for each of them, joining their numbers. A variance below 0 shows how large rounding is, which grows to ten times
+    that.
     """
     cdef Py_ssize_t i, r, best, count = 0, room = f.capacity
     cdef double rest[CHECKPOINT]
@@ -687,7 +705,7 @@ cdef Py_ssize_t find_newcomers(Posterior f, PosteriorScratch w, double tolerance
     return count
 
 
-cdef Py_ssize_t forget_newcomers(PosteriorScratch w, double* V, Py_ssize_t* joining, Py_ssize_t count,
+cdef Py_ssize_t forget_candidates(PosteriorScratch w, double* V, Py_ssize_t* joining, Py_ssize_t count,
                                  const unsigned char* gone) except -1:
     """Only those join that are not gone: V and joining become theirs; return how many. O(CHECKPOINT stayers^2)."""
     cdef const double* R = <const double*> w.buffer(PRODUCTS, CHECKPOINT * CHECKPOINT * sizeof(double))
@@ -708,17 +726,18 @@ cdef Py_ssize_t forget_newcomers(PosteriorScratch w, double* V, Py_ssize_t* join
     return stayers
 
 
-cdef int choose_leavers(Posterior f, Factor factor, PosteriorScratch w, long long budget, const double* mean, Py_ssize_t size,
+cdef int choose_leavers(Posterior f, Factor factor, PosteriorScratch w, long long budget, const double* mean,
+                        Py_ssize_t size,
                         long long* births, double rounding, unsigned char* gone) except -1:
     """Mark which of so many points, of which this is the mean, go, one after another; return how many.
 
-    First those that f at all others determines: its variance given these, 1 / Q_ii with Q = K^-1, is `rounding`. Then, as
-    long as there are more than the budget allows, each time the one without which the mean changes least: without point i
-    it loses sum_y alpha_yi^2 / Q_ii, where alpha = L^-T U. Both follow each removal. Among those that lose nearly the same
-    the oldest goes. Of Q there are only the diagonal and the columns of those that go. Birthdays of those that go are lost.
-    O(n^3) for the inverse of L, and O(n^2) for each that goes.
+    First those that f at all others determines: its variance given these, 1 / Q_ii with Q = K^-1, is `rounding`. Then,
+    as long as there are more than the budget allows, each time the one without which the mean changes least: without
+    point i it loses sum_y alpha_yi^2 / Q_ii, where alpha = L^-T U. Both follow each removal. Among those that lose
+    nearly the same the oldest goes. Of Q there are only the diagonal and the columns of those that go. Birthdays of
+    those that go are lost. O(n^3) for the inverse of L, and O(n^2) for each that goes.
     """
-    cdef Py_ssize_t i, k, victim, joined = f.outputs.joined
+    cdef Py_ssize_t i, k, evicted, joined = f.outputs.joined
     cdef Py_ssize_t over = max(0, size - budget), most = over
     if rounding > 0.0:
         most = min(size - 1, over + CHECKPOINT)
@@ -739,25 +758,26 @@ cdef int choose_leavers(Posterior f, Factor factor, PosteriorScratch w, long lon
         for i in range(size):
             least[i] = 1.0 / ok_dot(factor.row(i), factor.row(i), i + 1)
         for k in range(most):
-            victim = most_determined(diagonal, least, gone, size, rounding) if rounding > 0.0 else -1
-            if victim < 0:
+            evicted = most_determined(diagonal, least, gone, size, rounding) if rounding > 0.0 else -1
+            if evicted < 0:
                 if k >= over:
                     return k
                 ok_losses(alpha, joined, size, diagonal, loss)
                 for i in range(size):
                     if gone[i]:
                         loss[i] = INFINITY
-                victim = ok_oldest(loss, (1.0 + NEAR) * ok_least(loss, size), births, size)
-                if victim < 0:                  # there are no numbers any more
-                    victim = first_left(gone)
-            ok_leave(Z, size, victim, V, k, diagonal, least, alpha, joined if over else 0)
-            gone[victim], births[victim] = 1, LATER
+                evicted = ok_oldest(loss, (1.0 + NEAR) * ok_least(loss, size), births, size)
+                if evicted < 0:                  # there are no numbers any more
+                    evicted = first_left(gone)
+            ok_leave(Z, size, evicted, V, k, diagonal, least, alpha, joined if over else 0)
+            gone[evicted], births[evicted] = 1, LATER
     return most
 
 
 cdef const double* bring_back(Posterior f, Factor factor, PosteriorScratch w, double* U, double* S, Py_ssize_t size,
                               const Py_ssize_t* kept, Py_ssize_t n, Py_ssize_t first) except NULL:
-    """n of `size` points stay, all before the first that goes: change U and S in place, return what L has from there on.
+    """n of `size` points stay, all before the first that goes: change U and S in place, return what L has from there
+    on.
 
     With orthonormal columns of Q, L[kept] = L' Q^T, U' = Q^T U, S' = Q^T S Q. O(n^2) for each that goes.
     """
@@ -801,7 +821,8 @@ cdef const double* bring_back(Posterior f, Factor factor, PosteriorScratch w, do
             for r in range(first):
                 S[(first + i) * size + r] = S[r * size + first + i] = left[i * size + r]
             for r in range(i + 1):
-                S[(first + i) * size + first + r] = S[(first + r) * size + first + i] = 0.5 * (both[i * stay + r] + both[r * stay + i])
+                S[(first + i) * size + first + r] = 0.5 * (both[i * stay + r] + both[r * stay + i])
+                S[(first + r) * size + first + i] = S[(first + i) * size + first + r]
             for r in range(stay):
                 corner[i * stay + r] = X[r * columns + i] if r <= i else 0.0
     return corner
@@ -821,7 +842,8 @@ cdef void join(const double* R, double* V, const Py_ssize_t* joining, Py_ssize_t
 
 cdef Py_ssize_t most_determined(const double* precision, const double* least, const unsigned char* gone, Py_ssize_t n,
                                 double rounding) noexcept nogil:
-    """The point whose precision given f at all others is most times its least, if more than 1 / rounding; -1 for none. O(n)."""
+    """The point whose precision given f at all others is most times its least, if more than 1 / rounding; -1 for none.
+    O(n)."""
     cdef Py_ssize_t i, most = -1
     for i in range(n):
         if not gone[i] and rounding * precision[i] > least[i] and (
@@ -839,7 +861,8 @@ cdef Py_ssize_t first_left(const unsigned char* gone) noexcept nogil:
 
 
 cdef Py_ssize_t least_determined(const double* rest, const double* own, double share) noexcept nogil:
-    """The example with the largest rest of those with more than this share of k(x, x), of equals the earliest; -1 for none. O(1)."""
+    """The example with the largest rest of those with more than this share of k(x, x), of equals the earliest; -1 for
+    none. O(1)."""
     cdef Py_ssize_t i
     cdef double largest = ok_largest_above(rest, share, own, CHECKPOINT)
     if largest > 0.0:
@@ -851,11 +874,12 @@ cdef Py_ssize_t least_determined(const double* rest, const double* own, double s
 
 # ---- A posterior on inducing points ------------------------------------------------------------
 
-# A variance given f at other points, relative to k(x, x), that may be rounding. If that of each point, given all others, is at
-# least this, the coefficients of f(x) given f_D are at most 1 / sqrt(DETERMINED), and coordinates of any x are right up to the
-# rounding of the kernel over DETERMINED.
+# A variance given f at other points, relative to k(x, x), that may be rounding. If that of each point, given all
+# others, is at least this, the coefficients of f(x) given f_D are at most 1 / sqrt(DETERMINED), and coordinates of any
+# x are right up to the rounding of the kernel over DETERMINED.
 cdef double DETERMINED = 1e-11
-# What is new given those before it, by a tolerance, all others may determine so much better: points of a line that goes on do.
+# What is new given those before it, by a tolerance, all others may determine so much better: points of a line that goes
+# on do.
 cdef double BETTER = 1e-5
 cdef long long STAYS = 1 << 40  # marks a role while others are given up
 
@@ -926,11 +950,13 @@ cdef class PointsPosterior(Posterior):
     cdef readonly Dictionary dictionary     # the kernel, over the points and the pending rows,
     cdef readonly InducingPoints inducing   # whose slots it knows
     cdef readonly long long most            # points that stay at a checkpoint
-    cdef readonly double tolerance          # a point joins above this variance given f at all others, relative to k(x, x)
+    # a point joins above this variance given f at all others, relative to k(x, x)
+    cdef readonly double tolerance
     cdef readonly Factor factor             # L, with room for `capacity` points
     cdef long long born                     # birthday of the latest example
 
-    def __init__(self, *, Dictionary dictionary, Outputs outputs, double memory, bint classes, budget, double tolerance):
+    def __init__(self, *, Dictionary dictionary, Outputs outputs, double memory, bint classes, budget,
+                 double tolerance):
         Posterior.__init__(self, dictionary.n_features, dictionary.dtype, outputs, memory, classes)
         self.keeps = "terms"
         self.dictionary = dictionary
@@ -1036,7 +1062,7 @@ cdef class PointsPosterior(Posterior):
         cdef double rounding = DETERMINED
         cdef double* V = <double*> w.buffer(JOINING, CHECKPOINT * CHECKPOINT * sizeof(double))
         cdef const double* corner = NULL
-        count = find_newcomers(self, w, self.tolerance, V, joining, &rounding)
+        count = find_candidates(self, w, self.tolerance, V, joining, &rounding)
         self.make_room(n + count)
         self.begin_to_take_in(w, count)
         self.prepare_rows(V, joining, count)
@@ -1052,7 +1078,7 @@ cdef class PointsPosterior(Posterior):
         if count == 0 or self.tolerance * BETTER >= rounding:
             rounding = 0.0                      # nobody is determined who was not before
         if choose_leavers(self, self.factor, w, self.most, U, size, births, rounding, leaves):
-            stayers = forget_newcomers(w, V, joining, count, leaves + n)
+            stayers = forget_candidates(w, V, joining, count, leaves + n)
             if stayers < count:
                 count = stayers
                 self.prepare_rows(V, joining, count)
@@ -1377,9 +1403,9 @@ cdef class WeightsPosterior(Posterior):
 
 
 # ---- The rule ----------------------------------------------------------------------------------
-# What a posterior knows of an example before it has seen its y is N(f, variance + noise).  Real data is not like that, so
-# innovations are watched: how large they are, for the noise, and how often they are beyond each of several quantiles, for
-# intervals that cover as often as they say.
+# What a posterior knows of an example before it has seen its y is N(f, variance + noise).  Real data is not like that,
+# so innovations are watched: how large they are, for the noise, and how often they are beyond each of several
+# quantiles, for intervals that cover as often as they say.
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 cdef double[LEVELS] COVERAGE = COVERAGES
@@ -1389,8 +1415,8 @@ cdef double[LEVELS] QUANTILE = (0.12566134685507413, 0.2533471031357998, 0.38532
                                 1.6448536269514715, 1.9599639845400536, 2.5758293035489)
 cdef double GAIN = 0.1              # of the tracked ratios
 cdef double LEAST_NOISE = 1e-10     # what an estimate does not fall below
-cdef double OUTLIER = 4.0           # usual innovations beyond which one counts for no more than that
-cdef double CHANGE = 3.0             # times the usual square of innovations after which f is doubted
+cdef double OUTLIER = 4.0           # running errors beyond which one counts for no more than that
+cdef double CHANGE = 3.0             # times the running square of innovations after which f is doubted
 
 cdef inline double size_of(const double* innovations, Py_ssize_t n) noexcept nogil:
     """Root of the mean square."""
@@ -1404,7 +1430,8 @@ cdef inline double size_of(const double* innovations, Py_ssize_t n) noexcept nog
 def level_of(double coverage):
     """(level, share of the next one, factor): the interval of a coverage among those that are tracked.
 
-    In between its half-width goes with the quantiles of a Gaussian; beyond the first and the last it is a multiple of theirs.
+    In between its half-width goes with the quantiles of a Gaussian; beyond the first and the last it is a multiple of
+    theirs.
     """
     from statistics import NormalDist           # takes milliseconds to import
 
@@ -1437,19 +1464,21 @@ cdef class Recursive(Rule):
     cdef readonly Posterior posterior   # f, and how well it is known
     cdef readonly double noise          # variance of y about f
     cdef readonly bint estimates        # whether it is estimated while learning
-    cdef readonly double usual          # then: how large an innovation usually is, in units of what it should be
+    cdef readonly double running_error  # then: how large innovations are, in units of what it should be
     cdef readonly long long since       # then: examples since the first, or since the last doubt
     cdef readonly double reference      # then: variance of y about f as it was at the last checkpoint
-    cdef readonly double surprise       # then: sum of squares of innovations in units of that, since the last checkpoint
+    # then: sum of squares of innovations in units of that, since the last checkpoint
+    cdef readonly double surprise
     cdef readonly long long surprised   # of so many examples
     cdef readonly long long changes     # then: how often f was doubted
-    cdef readonly object ratios         # (LEVELS, columns): what a Gaussian quantile must be multiplied by to cover as it says
+    # (LEVELS, columns): what a Gaussian quantile must be multiplied by to cover as it says
+    cdef readonly object ratios
     cdef double* ratio                  # of `ratios`
     cdef Py_ssize_t columns             # at least as many as outputs
 
     def __init__(self, step, Posterior posterior, double noise, bint estimates=False):
         self.forms = ("Innovations",)
-        self.posterior, self.noise, self.usual, self.reference = posterior, noise, 1.0, noise
+        self.posterior, self.noise, self.running_error, self.reference = posterior, noise, 1.0, noise
         self.set_ratios(np.ones((LEVELS, posterior.width)))
         self.configure(step, noise, estimates)
 
@@ -1481,7 +1510,8 @@ cdef class Recursive(Rule):
         e.view.weight = weight
         e.deviation = sqrt(e.variance + fmax(noise, fmax(ROUNDING * k, 1e-300)))
         if self.is_robust() and weight > 0.0:
-            e.deviation *= fmax(1.0, size_of(e.innovation, self.posterior.width) / e.deviation / (OUTLIER * fmax(self.usual, 1.0)))
+            e.deviation *= fmax(1.0, size_of(e.innovation, self.posterior.width) / e.deviation
+                                / (OUTLIER * fmax(self.running_error, 1.0)))
         for c in range(self.posterior.width):
             e.innovation[c] = e.innovation[c] / e.deviation if weight > 0.0 else 0.0
 
@@ -1523,20 +1553,22 @@ cdef class Recursive(Rule):
         self.since += 1
 
     cdef void look_for_a_change(self, double square, Example e) noexcept nogil:
-        """Doubt all that is known of f if the innovations from one checkpoint to the next are much larger than they used to be.
+        """Doubt all that is known of f if the innovations from one checkpoint to the next are much larger than they
+        used to be.
 
         Some outliers are no change: none counts for more than 9.
         """
         cdef double raw = square * (e.variance + self.noise / e.view.weight)
         self.surprise += fmin(raw / (e.variance + self.reference / e.view.weight), 9.0)
         self.surprised += 1
-        self.usual *= exp(fmax(0.05, 2.0 / (self.since + 2.0)) * (1.0 if square > (0.6745 * self.usual) ** 2 else -1.0))
+        self.running_error *= exp(fmax(0.05, 2.0 / (self.since + 2.0))
+                                  * (1.0 if square > (0.6745 * self.running_error) ** 2 else -1.0))
         if self.posterior.root.n == CHECKPOINT - 1:  # the last row before one
             if self.surprised >= CHECKPOINT // 2 and self.surprise > CHANGE * self.surprised:
                 self.posterior.doubt()
                 self.changes += 1
                 self.since = 0
-            self.surprise, self.surprised, self.reference = 0.0, 0, self.noise * fmax(self.usual, 1.0) ** 2
+            self.surprise, self.surprised, self.reference = 0.0, 0, self.noise * fmax(self.running_error, 1.0) ** 2
 
     cdef void follow(self, Scratch w, Example e) noexcept nogil:
         self.posterior.absorb(<PosteriorScratch> w, e.innovation, e.deviation, e.view.weight > 0.0)
@@ -1565,25 +1597,26 @@ cdef class Recursive(Rule):
         return np.array([factor * self.tracked(output, level, share) for output in range(self.posterior.width)])
 
     def state(self, Py_ssize_t labels):
-        return {"noise": self.noise, "ratios": self.ratios[:, :labels].copy(), "usual": self.usual, "since": self.since,
-                "reference": self.reference, "surprise": self.surprise, "surprised": self.surprised, "changes": self.changes,
-                "doubts": bool(self.posterior.doubts)}
+        return {"noise": self.noise, "ratios": self.ratios[:, :labels].copy(), "running_error": self.running_error,
+                "since": self.since, "reference": self.reference, "surprise": self.surprise,
+                "surprised": self.surprised, "changes": self.changes, "doubts": bool(self.posterior.doubts)}
 
     def check_state(self, state):
         check_number(state["noise"], "noise", 0.0)
         ratios = check_array(state["ratios"], "ratios", np.float64, (LEVELS, state["labels"]))
         if state["noise"] == 0.0 or ratios.size and not (1e-7 < ratios.min() and ratios.max() < 1e7):
-            raise ValueError("the noise or the ratios are not positive numbers that make sense")
-        for name in ("usual", "reference", "surprise"):
+            raise ValueError("the noise or the ratios are not positive numbers within their limits")
+        for name in ("running_error", "reference", "surprise"):
             check_number(state[name], name, 0.0)
         for name in ("since", "surprised", "changes"):
             if type(state[name]) is not int or state[name] < 0:
                 raise ValueError(f"{name} is not a number of examples")
-        if state["usual"] == 0.0 or state["reference"] == 0.0 or type(state["doubts"]) is not bool:
-            raise ValueError("what innovations usually are makes no sense")
+        if state["running_error"] == 0.0 or state["reference"] == 0.0 or type(state["doubts"]) is not bool:
+            raise ValueError("the running error, or its reference, is not positive, or doubts is not a bool")
 
     def restore(self, state):
-        self.noise, self.usual, self.reference, self.surprise = (state[name] for name in ("noise", "usual", "reference", "surprise"))
+        self.noise, self.running_error = state["noise"], state["running_error"]
+        self.reference, self.surprise = state["reference"], state["surprise"]
         self.since, self.surprised, self.changes = state["since"], state["surprised"], state["changes"]
         if state["doubts"]:
             self.posterior.doubt()

@@ -3,6 +3,17 @@ cimport cython
 from onlinekernels._core.formulas.moves cimport Standing, Step
 from onlinekernels._core.functions cimport Example, Function, Outputs, Scratch
 
+cdef enum Status:
+    # Of learning, when something has gone wrong; see `Watch`
+    NO_TROUBLE = 0
+    SCALAR_BELOW = 1    # below all scores (margins), or below all errors (widths)
+    SCALAR_ABOVE = 2
+    DIVERGED = 3
+    STALLED = 4
+    RESTARTED = 5       # f would have grown beyond what numbers can hold
+    NO_BETTER = 6       # than a constant
+    OUT_OF_REACH = 7    # a margin that no f can have
+
 cdef class Rule:
     cdef Step step                      # the learning rate
     cdef readonly tuple forms           # names of the forms that it serves
@@ -10,7 +21,7 @@ cdef class Rule:
     cdef readonly bint per_feature      # whether each weight has a step of its own, which the function keeps
     cdef readonly bint looks_ahead      # whether it looks at the scores of the hypothesis that it will have shrunk
     cdef readonly bint asks_loss        # whether it asks a Python loss itself, which is a rule's own way to move
-    cdef readonly int trouble           # what it has noticed; see `watch`
+    cdef readonly int trouble           # what it has noticed: a `Status`
 
     # Decide: write to the example and to nothing else
     cdef void move(self, const Standing* now, Example e) noexcept nogil
@@ -29,7 +40,6 @@ cdef class Rule:
     cdef double noise_of_targets(self) noexcept nogil
     cdef double half_width(self, Example e, Py_ssize_t output, int level, double share, double factor) noexcept nogil
     cdef int stand_on(self, Function function) except -1
-
 
 cdef class Form:
     cdef readonly Rule rule             # what moves along the direction that it finds

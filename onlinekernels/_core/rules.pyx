@@ -13,12 +13,11 @@ from onlinekernels._core.formulas.losses cimport (MULTICLASS_LOGISTIC, MULTICLAS
                                                   loss_compared, loss_curvature, loss_derivative, loss_implicit,
                                                   loss_scalar_gradient)
 from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Shift, View, aggressive_move,
-                                                 ball_move, coefficient_is_tame, gradient_move, gradient_shrink,
+                                                 ball_move, coefficient_is_bounded, gradient_move, gradient_shrink,
                                                  implicit_kernel, implicit_move, implicit_shift_by, implicit_shrink,
                                                  move_scalar, moved_square, relaxed_move, shift_by, stand_still,
                                                  step_size)
 from onlinekernels._core.functions cimport LOSS, MOVE, NOBODY, PYTHON, Piece
-from onlinekernels._core.run.watch cimport RESTARTED
 from onlinekernels._core.terms cimport Coefficients, KernelTerms
 
 # ---- The contract of rules -----------------------------------------------------------------------
@@ -285,7 +284,7 @@ cdef bint all_finite(Example e, Py_ssize_t n, double k) noexcept nogil:
         e.term.labels[l] = <int> l
         e.term.enters |= e.term.alpha[l] != 0.0
     for j in range(e.channels * n):
-        finite &= coefficient_is_tame(e.term.alpha[j], k)
+        finite &= coefficient_is_bounded(e.term.alpha[j], k)
     if not finite:
         e.failure = MOVE
     return finite
@@ -925,7 +924,7 @@ cdef class Projected(Rule):
 
     cdef int stand_on(self, Function function) except -1:
         self.terms, self.budget = function.terms, function.terms.budget
-        self.budget.let_newcomers_yield()
+        self.budget.let_candidates_yield()
         return 0
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
@@ -985,7 +984,7 @@ cdef class Pairwise(Rule):
     step if a_i may grow, a_j may shrink, and g_i - g_j exceeds the tolerance.
 
     `move` decides whether an example enters; once it is there, `follow` makes the step PROCESS with it and the step
-    REPROCESS with the best pair.  All kernel values between terms are kept, and those of a newcomer are computed in one
+    REPROCESS with the best pair.  All kernel values between terms are kept, and those of a candidate are computed in one
     way only, so that steps depend neither on chunks nor on where slots are.  The frame stays 1.
 
     Parameters
@@ -1082,7 +1081,7 @@ cdef class Pairwise(Rule):
         cdef double gradient = 1.0 if admitted.bound > 0.0 else -1.0
         cdef Pair pair
         self.alpha()[slot] = 0.0
-        self.dictionary.newcomers_values(piece, slot, admitted.own, row + start)
+        self.dictionary.candidates_values(piece, slot, admitted.own, row + start)
         for other in range(start, self.dictionary.stop):
             if not self.terms.holds(other):
                 row[other] = 0.0

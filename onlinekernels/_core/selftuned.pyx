@@ -1,9 +1,12 @@
-"""A stream that is learned by posteriors whose kernels are learned as well: when, from which rows, and when to begin anew.
+"""A stream that is learned by posteriors whose kernels are learned as well: when, from which rows, and when to begin
+anew.
 
-A refresh learns kernels from rows that are kept, and lets new posteriors replay these.  Its work is counted, and done in
-steps: some with every row that is learned, so that no row waits long.  At a row that is known beforehand all of it is done,
-and the new posteriors take over.  So nothing depends on when the work was done, and whoever is interrupted does it again.
+A refresh learns kernels from rows that are kept, and lets new posteriors replay these.  Its work is counted, and done
+in steps: some with every row that is learned, so that no row waits long.  At a row that is known beforehand all of it
+is done, and the new posteriors take over.  So nothing depends on when the work was done, and whoever is interrupted
+does it again.
 """
+cimport cython
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport fmax, fmin
@@ -12,7 +15,6 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.combiners cimport Differences, IntervalTracker, LeastSquares
 from onlinekernels._core.ensemble cimport Ensemble, Member
 from onlinekernels._core.linalg cimport ok_times_rows
-from onlinekernels._core.run.engine cimport Engine
 from onlinekernels._core.targets cimport TargetScaler
 from onlinekernels._core.transforms cimport Transform
 
@@ -28,21 +30,24 @@ cdef enum:
     TRIES = 16                  # values of the evidence that a kernel usually takes
     LOSSES = 1024               # rows in the ring of losses, more than LATELY + USUALLY + BLOCK
 
-cdef double WORSE = 2.0         # times the usual loss,
+cdef double WORSE = 2.0         # times the running loss,
 cdef double AHEAD = 1.25        # and times that of the plain member: then something has changed
 cdef double FARTHEST = 10.0     # deviations at which a number stops to move
 WORK = 100e6                    # multiplications with every row during a refresh: some milliseconds
 STEP = 4e6                      # which a step takes at least
-SAMPLED = 200, 300              # rows that the evidence is taken of, at least and at most: in between a fifth of the window
+# rows that the evidence is taken of, at least and at most: in between a fifth of the window
+SAMPLED = 200, 300
 
 
-# ---- A metric ---------------------------------------------------------------------------------------------------------
+# ---- A metric
+# ---------------------------------------------------------------------------------------------------------
 
+@cython.final
 cdef class Metric(Transform):
     """Features on one footing, times a linear map: a transform that stands still.
 
-    A feature becomes slope (x - mean), at most half of `FARTHEST`, plus the polygon through (knots, scores), which is flat
-    outside of it.
+    A feature becomes slope (x - mean), at most half of `FARTHEST`, plus the polygon through (knots, scores), which is
+    flat outside of it.
 
     Parameters
     ----------
@@ -51,6 +56,19 @@ cdef class Metric(Transform):
     map : array of shape (n_features, n_features) or None
         B; a row u of features becomes u B.
     """
+
+    # B such that distances are |u B - v B|, for features u and v; None: features alone
+    cdef readonly object map
+    cdef Py_ssize_t levels              # knots of a feature at most
+    cdef object memory_of_map           # owns these:
+    cdef double* mean                   # (features,)
+    cdef double* slope                  # of the part that is linear
+    cdef double* last                   # knot of each feature
+    cdef double* knots                  # (features, levels): ascending, infinite behind the last one,
+    cdef double* scores                 # at the knots,
+    cdef double* rises                  # and slopes from each knot on
+    cdef double* turned                 # the map, transposed
+    cdef double* compared               # a row's features
 
     def __init__(self, features, map=None):
         cdef Py_ssize_t d = len(features.mean)
@@ -80,7 +98,8 @@ cdef class Metric(Transform):
             for k in range(1, self.levels):
                 below += knots[k] <= inside
             out[j] = (fmin(fmax((x[j] - self.mean[j]) * self.slope[j], -0.5 * FARTHEST), 0.5 * FARTHEST)
-                      + (self.scores[j * self.levels + below] + self.rises[j * self.levels + below] * (inside - knots[below])))
+                      + (self.scores[j * self.levels + below] + self.rises[j * self.levels + below]
+                         * (inside - knots[below])))
 
     cdef void map_row(self, const double* x, double* compared, double* out) noexcept nogil:
         """A row transformed. O(d (levels + d))."""
@@ -108,7 +127,8 @@ cdef class Metric(Transform):
         assert np.isfinite(self.memory_of_map[: 2 * self.n_features]).all()
 
 
-# ---- A refresh --------------------------------------------------------------------------------------------------------
+# ---- A refresh
+# --------------------------------------------------------------------------------------------------------
 
 class Refresh:
     """Kernels that are being learned from the rows first, ..., t - 1.
@@ -141,11 +161,12 @@ class Refresh:
         self.steps, self.done, self.members = None, 0.0, None
 
 
+@cython.final
 cdef class SelfTuning(Ensemble):
     """Posteriors whose kernels are learned, and a plain one beside them with a short memory.
 
-    The plain one is for what changes faster than a kernel can be learned. It also tells a change from a hard stretch: after a
-    change, it is better than what was learned before.
+    The plain one is for what changes faster than a kernel can be learned. It also tells a change from a hard stretch:
+    after a change, it is better than what was learned before.
 
     Members err alike, so the deviation of the combination is the mean of theirs, by their weights just before the row.
 
@@ -160,18 +181,42 @@ cdef class SelfTuning(Ensemble):
         targets is 0 for labels.
     """
 
+    cdef readonly object maker          # makes members
+    cdef readonly tuple kinds           # names of those whose kernel is learned; the last member is plain
+    cdef readonly Py_ssize_t window     # rows that are kept to learn kernels from
+    cdef readonly Py_ssize_t sampled    # rows at most that the evidence is taken of
+    cdef public bint frozen             # kernels stay as they are
+    cdef readonly long long began       # row at which the clock of refreshes started
+    cdef readonly long long due         # row at which the next one takes over,
+    cdef readonly long long begin       # and at which it begins
+    cdef readonly long long oldest      # row that may be kept
+    cdef readonly long long first_loss  # row from which losses are known
+    cdef long long checked              # row at which a change was looked for last
+    cdef readonly object pending        # the pending refresh, or None
+    cdef readonly list refreshes        # (t, whether by an alarm, what each kind has learned)
+    cdef object memory_of_rows          # owns these, both rings in which row t is at t % size:
+    cdef double* kept                   # rows, targets and weights,
+    cdef double* losses_kept            # losses of the learned members and of the plain one
+    cdef readonly Py_ssize_t capacity   # rows of the first
+    cdef readonly object kept_array, loss_array, units
+    cdef double* unit                   # of each target, in which losses are measured
+    cdef object memory_of_shares
+    cdef double* shares                 # (members, groups): of members in the deviation, before a row
+
     def __init__(self, maker, tuple kinds, Py_ssize_t window, Py_ssize_t n_features, Py_ssize_t targets):
         cdef Py_ssize_t m = len(kinds) + 1, width = n_features + max(1, targets) + 1
         # Within a factor of 3, all is much the same on the streams that were tried.
         memory, prior = (0.9995, 6.0) if targets else (0.998, 100.0)
         combiner, intervals = LeastSquares(m, targets, memory, prior), IntervalTracker(targets) if targets else None
-        Ensemble.__init__(self, maker.first_members(), combiner, "numbers" if targets else "classes", targets, n_features,
+        Ensemble.__init__(self, maker.first_members(), combiner, "numbers" if targets else "classes", targets,
+                          n_features,
                           intervals=intervals)
         self.maker, self.kinds, self.window = maker, kinds, window
         self.sampled = min(max(window // 5, SAMPLED[0]), SAMPLED[1])
         self.checked, self.refreshes = -1, []
         self.plan(FIRST)
-        self.capacity = window + self.span(window) + BLOCK      # a block that is rolled back must not replace what is kept
+        # a block that is rolled back must not replace what is kept
+        self.capacity = window + self.span(window) + BLOCK
         self.kept_array, self.loss_array = np.zeros((self.capacity, width)), np.zeros((LOSSES, 2))
         self.kept, self.losses_kept = <double*> array_data(self.kept_array), <double*> array_data(self.loss_array)
         self.units, self.memory_of_shares = np.ones(self.groups), np.zeros(m * self.groups)
@@ -283,8 +328,8 @@ cdef class SelfTuning(Ensemble):
         if len(losses) < LATELY + 2 * LATELY:
             return False
         before, lately = losses[:-LATELY], losses[-LATELY:]
-        usual, (tuned, plain) = before[:, 0].mean(), lately.mean(axis=0)
-        return bool(tuned > WORSE * usual and tuned > AHEAD * plain and (lately[:, 1] < lately[:, 0]).sum() >= OFTEN)
+        running, (tuned, plain) = before[:, 0].mean(), lately.mean(axis=0)
+        return bool(tuned > WORSE * running and tuned > AHEAD * plain and (lately[:, 1] < lately[:, 0]).sum() >= OFTEN)
 
     def latest_losses(self):
         """Losses of the learned members, and of the plain one, at the latest rows, shape (n, 2)."""
@@ -309,7 +354,8 @@ cdef class SelfTuning(Ensemble):
     # ---- A refresh ----------------------------------------------------------------------------
 
     def new_refresh(self, first, alarm):
-        """A refresh that begins now, from the rows from `first` on; it takes over when that is due, or soon after an alarm."""
+        """A refresh that begins now, from the rows from `first` on; it takes over when that is due, or soon after an
+        alarm."""
         n = self.t - first
         until = self.t + self.span(n)
         return Refresh(self.t, first, alarm, until if alarm else max(until, self.due), self.work_of(n))
@@ -320,7 +366,8 @@ cdef class SelfTuning(Ensemble):
         return 0
 
     def span(self, n):
-        """How many rows are learned during a refresh of n rows: those that its work takes, but not too many of these."""
+        """How many rows are learned during a refresh of n rows: those that its work takes, but not too many of
+        these."""
         return max(1, min(1 + int(self.work_of(n) / WORK), n // 4))
 
     def work_of(self, n):
@@ -328,7 +375,8 @@ cdef class SelfTuning(Ensemble):
         return len(self.kinds) * (TRIES * self.work_of_evidence(min(n, self.sampled)) + n * self.maker.work_of_row())
 
     def work_of_evidence(self, n):
-        """Multiplications that one value of the evidence of n rows takes, with its gradient, and what else a step costs."""
+        """Multiplications that one value of the evidence of n rows takes, with its gradient, and what else a step
+        costs."""
         return n * n * (n + 4.0 * self.n_features) + STEP
 
     def go_on(self, refresh, work):
@@ -349,7 +397,8 @@ cdef class SelfTuning(Ensemble):
     def steps_of(self, refresh):
         """The work of a refresh, step by step: first kernels, then their rows.
 
-        It gives how much work each step was, and returns the members. A member whose kernel is no better than it was is None. The plain one is made anew if it is disabled.
+        It gives how much work each step was, and returns the members. A member whose kernel is no better than it was is
+        None. The plain one is made anew if it is disabled.
         """
         rows = self.rows_kept(refresh.first, refresh.t)
         olds = self.named()
@@ -480,13 +529,14 @@ cdef class SelfTuning(Ensemble):
         }
 
     def restore(self, state):
-        """Go on from what `state` gave; ValueError if it makes no sense."""
+        """Go on from what `state` gave; ValueError if it cannot be."""
         cdef Member member
         clock, pending = state["clock"], state["pending"]
         if set(state["members"]) != set(self.named()):
             raise ValueError("the members are not those of the parameters")
         self.t, self.joined = (checked_rows(state, name) for name in ("t", "joined"))
-        began, due, oldest, first_loss = (checked_rows(clock, name) for name in ("began", "due", "oldest", "first_loss"))
+        began, due, oldest, first_loss = (
+            checked_rows(clock, name) for name in ("began", "due", "oldest", "first_loss"))
         if max(began, oldest, first_loss) > self.t:
             raise ValueError("the clock of refreshes is ahead of the rows")
         self.began, self.oldest, self.first_loss = began, oldest, first_loss
@@ -499,7 +549,7 @@ cdef class SelfTuning(Ensemble):
         losses = np.array(state["losses"], dtype=float).reshape(len(state["losses"]), 2)
         rows = np.arange(max(first_loss, self.t - LATELY - USUALLY), self.t)
         if len(losses) != len(rows) or not (losses >= 0.0).all():
-            raise ValueError("the losses make no sense")
+            raise ValueError("the losses are negative, or not those of the latest rows")
         self.loss_array[rows % LOSSES] = losses
         saved = state["members"]
         self.members = [self.maker.restored(name, saved[name], self.joined) for name in self.named()]
@@ -516,11 +566,11 @@ cdef class SelfTuning(Ensemble):
         t, until, alarm = state["t"], state["until"], state["alarm"]
         self.pending = None
         if type(t) is not int or type(until) is not int or type(alarm) is not bool:
-            raise ValueError("the refresh under way makes no sense")
+            raise ValueError("the pending refresh is not one of two rows and a flag")
         if t >= 0:
             first = max(self.oldest, t - (LATELY if alarm else self.window))
             if not first < t <= self.t <= until <= t + self.span(self.window):
-                raise ValueError("the refresh under way should have begun earlier or later")
+                raise ValueError("the pending refresh should have begun earlier or later")
             self.pending = Refresh(t, first, alarm, until, self.work_of(t - first))
 
     def _restore_rows(self, state):
@@ -550,11 +600,12 @@ cdef class SelfTuning(Ensemble):
             member.model._check()
 
 
-def tuned_member(name, Engine engine, model, labels, disabled, transform=None, fixed=None):
+def tuned_member(name, engine, model, labels, disabled, transform=None, fixed=None):
     """A posterior as a member: behind a metric, and with fixed (centre, unit) of its targets."""
     if fixed is not None:
         engine.target_scaler = TargetScaler.fixed(*fixed)
-    return Member(name, engine, "labels" if engine.growing else "numbers", transform, model, labels, has_deviations=True,
+    return Member(name, engine, "labels" if engine.growing else "numbers", transform, model, labels,
+                  has_deviations=True,
                   disabled=disabled)
 
 

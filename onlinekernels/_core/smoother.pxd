@@ -1,8 +1,6 @@
 """Local averages: votes, means or densities of the rows near an example, by kernel weights."""
 cimport cython
-from onlinekernels._core.backend cimport Backend
 from onlinekernels._core.functions cimport Memory
-from onlinekernels._core.transforms cimport Ranks, Scaler
 
 
 cdef struct Block:
@@ -42,20 +40,21 @@ cdef class LocalRows:
     cdef readonly unsigned long long seed
     cdef readonly object origin             # what rows are kept about: the first one
     cdef readonly object points             # (room, features)
-    cdef readonly object columns            # (features, room): the same with a row for each feature; None if nobody looks at it so
+    # (features, room): the same with a row for each feature; None if nobody looks at it so
+    cdef readonly object columns
     cdef readonly object squares, values, weights
-    cdef readonly object usual              # (targets + 1): fading sums of squared errors, and of their weights
+    cdef readonly object running_errors      # (targets + 1): fading sums of squared errors, and of their weights
     cdef double* O                          # of `origin`
     cdef double* P                          # of `points`
     cdef double* C                          # of `columns`, or NULL
     cdef double* q                          # of `squares`
     cdef double* V                          # of `values`
     cdef double* w                          # of `weights`
-    cdef double* errors                     # of `usual`
+    cdef double* errors                     # of `running_errors`
     cdef Py_ssize_t room                    # rows that there is room for
     cdef Py_ssize_t weighted                # rows that are kept with another weight than 1
     cdef LocalScratch scratch               # of the block that is open,
-    cdef Py_ssize_t outputs                 # whose rows are told so many numbers each
+    cdef Py_ssize_t outputs                 # of its rows
     cdef list spare                         # scratch that no call has at present
 
     # A block of rows to be learned
@@ -65,7 +64,8 @@ cdef class LocalRows:
     cdef void train_row(self, Py_ssize_t i, const double* y, double weight, const double* scores) noexcept nogil
     cdef void commit(self, Py_ssize_t m) noexcept nogil
     # As of now
-    cdef int evaluate(self, const double* X, Py_ssize_t m, Py_ssize_t outputs, double* scores, double* deviations) except -1
+    cdef int evaluate(self, const double* X, Py_ssize_t m, Py_ssize_t outputs, double* scores,
+                      double* deviations) except -1
     # On the way
     cdef int make_room(self, Py_ssize_t n) except -1
     cdef Py_ssize_t slot_of(self, long long t) noexcept nogil
@@ -75,29 +75,9 @@ cdef class LocalRows:
     cdef void say(self, Py_ssize_t slot, const double* y, double weight) noexcept nogil
     cdef void put(self, Py_ssize_t slot, const double* x, double square) noexcept nogil
     cdef void learn_errors(self, const double* scores, const double* y, double weight) noexcept nogil
-    cdef void average(self, double* distance, Py_ssize_t n, const double* errors, Block* w, double* out, Py_ssize_t outputs,
+    cdef void average(self, double* distance, Py_ssize_t n, const double* errors, Block* w, double* out,
+                      Py_ssize_t outputs,
                       double* spread) noexcept nogil
     cdef void vote(self, Py_ssize_t n, double total, Block* w, double* out, Py_ssize_t outputs) noexcept nogil
     cdef double log_height(self, double rate) noexcept nogil
     cdef double unit_of(self, const double* distance, Py_ssize_t n, Py_ssize_t* index) noexcept nogil
-
-
-@cython.final
-cdef class Smoothing(Backend):
-    cdef readonly LocalRows rows
-    cdef readonly Scaler scaler             # of rows, or None
-    cdef readonly Ranks past                # scores so far, for novelty, or None
-    cdef readonly double nu, memory         # share of scores below the threshold; of the scaler
-    cdef readonly long long young           # rows after which the sample of scores begins anew
-    cdef object examples                    # of the call
-    cdef const double* data                 # the same
-    # The block
-    cdef bint is_open
-    cdef object scratch                     # owns these:
-    cdef double* latest                     # scores of the row that was tested,
-    cdef double* unwanted                   # and its deviations, where nobody wants them
-    cdef const double* y
-    cdef const double* weights
-    cdef Py_ssize_t outputs
-
-    cdef double limit(self, long long t) noexcept nogil

@@ -2,11 +2,11 @@
 
     f(x) = sum_i k(x_i, x) y_i / sum_i k(x_i, x)
 
-over rows that are kept in slots. Weights are taken in logarithms, relative to the nearest row's, so that an example far from
-all rows still has nearest neighbours.
+over rows that are kept in slots. Weights are taken in logarithms, relative to the nearest row's, so that an example far
+from all rows still has nearest neighbours.
 
-`open` gets all memory for a block, and all distances at once; distances to rows that enter within the block are patched from
-the block's own, so chunks are exact.
+`open` gets all memory for a block, and all distances at once; distances to rows that enter within the block are patched
+from the block's own, so chunks are exact.
 """
 import numpy as np
 cimport cython
@@ -18,9 +18,10 @@ from onlinekernels._core.backend cimport Backend
 from onlinekernels._core.combiners cimport IntervalTracker
 from onlinekernels._core.transforms cimport Ranks, Scaler
 from onlinekernels._core.transforms import too_large
-from onlinekernels._core.formulas.lots cimport reservoir_slot
-from onlinekernels._core.formulas.vecmath cimport (ok_distance_row, ok_dot, ok_exp_array, ok_gather, ok_l1_block, ok_least, ok_nearby,
-                                                   ok_scatter, ok_smallest, ok_subtract)
+from onlinekernels._core.formulas.hashing cimport reservoir_slot
+from onlinekernels._core.formulas.vecmath cimport (ok_distance_row, ok_dot, ok_exp_array, ok_gather, ok_l1_block,
+                                                   ok_least, ok_nearby, ok_scatter, ok_smallest,
+                                                   ok_subtract)
 from onlinekernels._core.functions cimport Memory
 from onlinekernels._core.linalg import matmul
 from onlinekernels._core.linalg cimport ok_distance_block, ok_times_rows, ok_turn
@@ -55,7 +56,8 @@ cdef object DOUBLE = np.dtype(np.float64)
 cdef enum:
     SCORES = 2000       # that a threshold is the quantile of
     LATEST = 100        # scores of these that the sample begins with
-    YOUNG = 500         # rows at most before scores are worth remembering: those of few rows are too low, and would stay
+    # rows at most before scores are worth remembering: those of few rows are too low, and would stay
+    YOUNG = 500
 
 TASKS = {"numbers": NUMBERS, "labels": LABELS, "density": DENSITY}
 
@@ -121,7 +123,7 @@ cdef class LocalRows:
     def __init__(self, task, Py_ssize_t n_features, Py_ssize_t targets, double rate, bint city_block, Py_ssize_t size,
                  bint uniform=False, long long memory=0, unsigned long long seed=0, Py_ssize_t neighbour=0):
         if not 0 <= neighbour <= NEAREST or size < 1:  # they may come from a file
-            raise ValueError("the number of rows, or the neighbour whose distance is the unit, makes no sense")
+            raise ValueError("the number of rows, or of the neighbour whose distance is the unit, is beyond its limits")
         self.task = TASKS[task]
         self.n_features, self.targets, self.rate, self.city_block = n_features, targets, rate, city_block
         self.size, self.uniform, self.memory, self.seed = size, uniform, memory, seed
@@ -131,20 +133,22 @@ cdef class LocalRows:
         self.origin = None
         self.make_room(0)
 
-    def start_at(self, origin, usual):
-        """Go on with this origin and these usual errors: O(d)."""
-        self.origin, self.usual = origin, usual
-        self.O, self.errors = <double*> array_data(origin), <double*> array_data(usual)
+    def start_at(self, origin, running_errors):
+        """Go on with this origin and these running errors: O(d)."""
+        self.origin, self.running_errors = origin, running_errors
+        self.O, self.errors = <double*> array_data(origin), <double*> array_data(running_errors)
 
     cdef int make_room(self, Py_ssize_t n) except -1:
         """Room for n rows, or a few more; nothing that is kept changes. O(rows d) when it grows, which doubles."""
         cdef Py_ssize_t room = min(self.size, max(2 * n, 16)), before = self.room
         if self.points is not None and before >= min(n, self.size):
             return 0
-        points, squares, values, weights = np.zeros((room, self.n_features)), np.zeros(room), np.zeros((room, self.targets)), np.ones(room)
+        points, values = np.zeros((room, self.n_features)), np.zeros((room, self.targets))
+        squares, weights = np.zeros(room), np.ones(room)
         columns = np.zeros((self.n_features, room)) if not self.city_block and 0 < self.n_features <= NARROW else None
         if before:
-            points[:before], squares[:before], values[:before], weights[:before] = self.points, self.squares, self.values, self.weights
+            points[:before], values[:before] = self.points, self.values
+            squares[:before], weights[:before] = self.squares, self.weights
             if columns is not None:
                 columns[:, :before] = self.columns
         self.keep(points, squares, values, weights, columns)
@@ -158,7 +162,8 @@ cdef class LocalRows:
         cdef double* V = <double*> array_data(values)
         cdef double* w = <double*> array_data(weights)
         self.points, self.squares, self.values, self.weights, self.columns = points, squares, values, weights, columns
-        self.P, self.q, self.V, self.w, self.C, self.room = P, q, V, w, C, points.shape[0]      # nothing can fail any more
+        # nothing can fail any more
+        self.P, self.q, self.V, self.w, self.C, self.room = P, q, V, w, C, points.shape[0]
 
     @property
     def n(self):
@@ -234,19 +239,15 @@ cdef class LocalRows:
     cdef Py_ssize_t most_rows(self) noexcept:
         return max(8, min(PIECE, MOST // max(1, min(self.t, self.size))))
 
-    def rows_at_once(self):
-        """How many rows a block may have. O(1)."""
-        return self.most_rows()
-
     cdef int open(self, const double* X, Py_ssize_t m, Py_ssize_t outputs) except -1:
-        """Get ready to learn m rows, which are told so many numbers each; nothing that counts changes. O(m (n + m) d)."""
+        """Get ready to learn m rows, which have so many outputs; nothing that counts changes. O(m (n + m) d)."""
         cdef Py_ssize_t i, n = self.n, columns = min(self.size, n + m)
         cdef LocalScratch scratch = self.scratch
         scratch.block.m = 0
         if self.t == 0:
             origin = np.empty(self.n_features)
             memcpy(<double*> array_data(origin), X, self.n_features * sizeof(double))
-            self.start_at(origin, self.usual)
+            self.start_at(origin, self.running_errors)
         self.make_room(columns)
         scratch.make_room(self, m, columns, outputs, True)
         self.outputs = outputs
@@ -318,13 +319,15 @@ cdef class LocalRows:
             with nogil:
                 for i in range(rows):
                     self.test_row(i, &scores[done + i, 0] if scores.shape[1] else NULL, &deviations[done + i, 0])
-                    self.train_row(i, &Y[done + i, 0], weights[done + i], &scores[done + i, 0] if scores.shape[1] else NULL)
+                    self.train_row(i, &Y[done + i, 0], weights[done + i], &scores[done + i, 0]
+                                   if scores.shape[1] else NULL)
                 self.commit(rows)
             done += rows
 
     # ---- Predicting ---------------------------------------------------------------------------
 
-    cdef int evaluate(self, const double* X, Py_ssize_t m, Py_ssize_t outputs, double* scores, double* deviations) except -1:
+    cdef int evaluate(self, const double* X, Py_ssize_t m, Py_ssize_t outputs, double* scores,
+                      double* deviations) except -1:
         """Scores and deviations as of now; several threads may ask. O(m n d)."""
         cdef Py_ssize_t i, first = 0, rows, n = self.n
         cdef LocalScratch scratch = None
@@ -340,7 +343,8 @@ cdef class LocalRows:
             scratch.make_room(self, rows, n, outputs, False)
             self.measure(scratch, X + first * self.n_features, n)
             if rows == 1:
-                self.average(w.table, n, self.errors, w, scores + first * outputs, outputs, deviations + first * self.targets)
+                self.average(w.table, n, self.errors, w, scores + first * outputs, outputs,
+                             deviations + first * self.targets)
             else:
                 with nogil:
                     for i in range(rows):
@@ -357,15 +361,17 @@ cdef class LocalRows:
         cdef Py_ssize_t m = X.shape[0]
         found, deviations = np.zeros((m, outputs)), np.zeros((m, self.targets))
         if m:
-            self.evaluate(&X[0, 0] if self.n_features else NULL, m, outputs, <double*> array_data(found), <double*> array_data(deviations))
+            self.evaluate(&X[0, 0] if self.n_features else NULL, m, outputs, <double*> array_data(found),
+                          <double*> array_data(deviations))
         return found, deviations
 
-    cdef void average(self, double* distance, Py_ssize_t n, const double* errors, Block* w, double* out, Py_ssize_t outputs,
+    cdef void average(self, double* distance, Py_ssize_t n, const double* errors, Block* w, double* out,
+                      Py_ssize_t outputs,
                       double* spread) noexcept nogil:
         """What rows at these distances say together; distances of rows without weight are lost."""
         cdef Py_ssize_t i, j, chosen
         cdef double nearest, rate = self.rate, total, all_weights = 0.0
-        cdef double effective, mean, square, usual_square
+        cdef double effective, mean, square, running_square
         cdef Py_ssize_t* index = w.index
         cdef double* share = w.share
         if self.weighted:
@@ -396,8 +402,8 @@ cdef class LocalRows:
                 mean = ok_dot(share, w.gathered, chosen) / total
                 square = ok_scatter(share, w.gathered, mean, chosen) / total
                 out[j] = mean
-                usual_square = errors[j] / errors[self.targets] if errors[self.targets] > 0.0 else 1.0
-                spread[j] = sqrt((effective * square + usual_square) / (effective + 1.0))
+                running_square = errors[j] / errors[self.targets] if errors[self.targets] > 0.0 else 1.0
+                spread[j] = sqrt((effective * square + running_square) / (effective + 1.0))
         else:
             for i in range(n):
                 all_weights += self.w[i]
@@ -406,7 +412,8 @@ cdef class LocalRows:
             spread[0] = 1.0
 
     cdef void vote(self, Py_ssize_t n, double total, Block* w, double* out, Py_ssize_t outputs) noexcept nogil:
-        """2 p - 1 for the classes. Neighbouring rows often have one label, and each sum would wait for the one before: four do not."""
+        """2 p - 1 for the classes. Neighbouring rows often have one label, and each sum would wait for the one before:
+        four do not."""
         cdef Py_ssize_t i, j
         cdef double* sums = w.sums
         for j in range(4 * outputs):
@@ -440,20 +447,20 @@ cdef class LocalRows:
         """Go on with rescaled rows. O(1)."""
         points, origin, squares, columns = rescaled
         if origin is not None:
-            self.start_at(origin, self.usual)
+            self.start_at(origin, self.running_errors)
         self.keep(points, squares, self.values, self.weights, columns)
 
     def state(self):
         """What is kept, by name."""
         n = self.n
         found = {"t": int(self.t), "points": self.points[:n].copy(), "values": self.values[:n].copy(),
-                 "weights": self.weights[:n].copy(), "usual": self.usual.copy()}
+                 "weights": self.weights[:n].copy(), "running_errors": self.running_errors.copy()}
         if self.t:
             found["origin"] = self.origin.copy()
         return found
 
     def restore(self, state):
-        """Go on from what `state` gave; ValueError if it makes no sense."""
+        """Go on from what `state` gave; ValueError if it cannot be."""
         t = state["t"]
         if type(t) is not int or t < 0 or (t > 0) != ("origin" in state):
             raise ValueError("t is not a number of rows")
@@ -461,9 +468,9 @@ cdef class LocalRows:
         points = check_array(state["points"], "points", np.float64, (n, self.n_features))
         values = check_array(state["values"], "values", np.float64, (n, self.targets))
         weights = check_array(state["weights"], "weights", np.float64, (n,))
-        usual = check_array(state["usual"], "usual", np.float64, (self.targets + 1,))
+        running_errors = check_array(state["running_errors"], "running_errors", np.float64, (self.targets + 1,))
         origin = check_array(state["origin"], "origin", np.float64, (self.n_features,)) if t else None
-        if (weights < 0.0).any() or (usual < 0.0).any():
+        if (weights < 0.0).any() or (running_errors < 0.0).any():
             raise ValueError("the weights of rows are negative")
         if self.task == LABELS and not ((values >= 0) & (values == np.floor(values))).all():
             raise ValueError("the rows that are kept have labels that are none")
@@ -477,7 +484,7 @@ cdef class LocalRows:
         if self.columns is not None:
             self.columns[:, :n] = points.T
         self.weights[n:] = 1.0                  # of slots that are free
-        self.start_at(np.zeros(self.n_features) if origin is None else origin.copy(), usual.copy())
+        self.start_at(np.zeros(self.n_features) if origin is None else origin.copy(), running_errors.copy())
         self.weighted, self.t = np.count_nonzero(weights != 1.0), t
 
     def _check(self):
@@ -489,6 +496,7 @@ cdef class LocalRows:
         assert self.weighted == np.count_nonzero(self.weights[:n] != 1.0) == np.count_nonzero(self.weights != 1.0)
 
 
+@cython.final
 cdef class Smoothing(Backend):
     """Local averages behind a running scaler, with a threshold where they are densities: what a `Smoother` has learned.
 
@@ -502,6 +510,22 @@ cdef class Smoothing(Backend):
     nu : float
         The share of scores below the threshold; for novelty.
     """
+
+    cdef readonly LocalRows rows
+    cdef readonly Scaler scaler             # of rows, or None
+    cdef readonly Ranks past                # scores so far, for novelty, or None
+    cdef readonly double nu, memory         # share of scores below the threshold; of the scaler
+    cdef readonly long long young           # rows after which the sample of scores begins anew
+    cdef object examples                    # of the call
+    cdef const double* data                 # the same
+    # The block
+    cdef bint is_open
+    cdef object scratch                     # owns these:
+    cdef double* latest                     # scores of the row that was tested,
+    cdef double* unwanted                   # and its deviations, where nobody wants them
+    cdef const double* y
+    cdef const double* weights
+    cdef Py_ssize_t outputs
 
     def __init__(self, str task, rows, double memory, double nu=0.0):
         if not 0.0 <= nu < 1.0:
@@ -537,7 +561,8 @@ cdef class Smoothing(Backend):
         cdef Py_ssize_t most = self.rows.most_rows()
         return min(most, self.young - self.rows.t) if self.rows.t < self.young else most  # where the scores begin anew
 
-    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights, Py_ssize_t labels) except -1:
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t labels) except -1:
         cdef Py_ssize_t d = self.rows.n_features, outputs = self.outputs_for(labels)
         cdef const double* X = self.data + first * d
         if self.scratch is None or len(self.scratch) < n * d + outputs + max(1, self.targets):
@@ -569,7 +594,7 @@ cdef class Smoothing(Backend):
 
     cdef double limit(self, long long t) noexcept nogil:
         """The threshold before row t: nothing is novel at the first."""
-        return -INFINITY if t == 0 else self.past.quantile_now(self.nu)
+        return -INFINITY if t == 0 else self.past.quantile(self.nu)
 
     cdef bint train(self, Py_ssize_t i) noexcept nogil:
         cdef double weight = 1.0 if self.weights == NULL else self.weights[i], rank
@@ -592,7 +617,8 @@ cdef class Smoothing(Backend):
 
     # ---- Predicting ---------------------------------------------------------------------------
 
-    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations, Py_ssize_t spread) except -1:
+    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
+                      Py_ssize_t spread) except -1:
         cdef Py_ssize_t i, d = self.rows.n_features, outputs = self.outputs_now(), g = max(1, self.targets)
         cdef const double* X = <const double*> array_data(examples)
         room = np.empty(n * (d + outputs + g) + 2 * d)
@@ -629,7 +655,9 @@ cdef class Smoothing(Backend):
     def kept(self):
         """(rows, what they say) that are kept, in the units of the features where they are not scaled."""
         n = self.rows.n
-        return (self.rows.points[:n] + self.rows.origin, self.rows.values[:n]) if n else (np.zeros((0, 1)), np.zeros((0, 1)))
+        if n == 0:
+            return np.zeros((0, 1)), np.zeros((0, 1))
+        return self.rows.points[:n] + self.rows.origin, self.rows.values[:n]
 
     # ---- State --------------------------------------------------------------------------------
 

@@ -1,11 +1,13 @@
-"""Targets of a regression, scaled as they come: the model learns numbers of the size of 1 and predicts in the user's units."""
+"""Targets of a regression, scaled as they come: the model learns numbers of the size of 1 and predicts in the user's
+units."""
 import numpy as np
 from libc.math cimport asinh, cosh, fabs, fmax, fmin, isfinite, sinh, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.formulas.moments cimport MANY, advance_moments, divisor, not_farther
 
-cdef double FARTHEST = 6.0          # deviations from the mean beyond which a target of a robust scaler counts for no more
+# deviations from the mean beyond which a target of a robust scaler counts for no more
+cdef double FARTHEST = 6.0
 cdef double LARGEST_LOG = 700.0     # whose sinh is a number
 
 
@@ -23,7 +25,8 @@ cdef class TargetScaler:
         The memory; "log": log(y + sqrt(y^2 + 1)) = arcsinh(y) is scaled instead, with memory 1.
     exact : bool
     robust : bool
-        A target far from all others does not move the mean and the deviation much; for models that can take it as it is.
+        A target far from all others does not move the mean and the deviation much; for models that can take it as it
+        is.
 
     >>> scaler = TargetScaler(1)
     >>> scaled, *known = scaler.advance(np.array([10.0, 14.0, 12.0]))
@@ -51,7 +54,8 @@ cdef class TargetScaler:
 
     def copy(self, kind=None):
         """One that knows the same; of another kind if that is given."""
-        cdef TargetScaler twin = TargetScaler(self.targets, self.kind if kind is None else kind, self.exact, self.robust)
+        cdef TargetScaler twin = TargetScaler(self.targets, self.kind if kind is None else kind, self.exact,
+                                              self.robust)
         twin.numbers[:] = self.numbers
         twin.count, twin.frozen = self.count, self.frozen
         return twin
@@ -59,7 +63,7 @@ cdef class TargetScaler:
     # ---- Learning -----------------------------------------------------------------------------
 
     cdef int open(self, const double* y, Py_ssize_t n, const double* weights) except -1:
-        """Get ready for n rows of targets: each is told by `know`, then learned by `take`. O(targets)."""
+        """Get ready for n rows of targets: `know` notes what is known before each, `take` learns it. O(targets)."""
         cdef Py_ssize_t T = self.targets
         if self.rows < n:
             room = np.zeros((3 * T + 1) * n)
@@ -135,8 +139,8 @@ cdef class TargetScaler:
     cdef double value(self, double score, double mean, double deviation, double share, double* unit) noexcept nogil:
         """What is scaled, y or arcsinh(y), for a score; unit: what a deviation of the score is multiplied by.
 
-        A target z deviations from the mean becomes z sqrt(1 - share) / sqrt(1 + share z^2) when it is learned. No score of
-        the first examples is taken to be a target far beyond all others. Beyond what a robust scaler counts it is a
+        A target z deviations from the mean becomes z sqrt(1 - share) / sqrt(1 + share z^2) when it is learned. No score
+        of the first examples is taken to be a target far beyond all others. Beyond what a robust scaler counts it is a
         straight line.
         """
         cdef double left, z, line, scale
@@ -164,11 +168,13 @@ cdef class TargetScaler:
         return self.target(value)
 
     cdef void restore_row(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
-        """Scores of row i of the block become targets, by what was known before it, and deviations theirs. O(targets)."""
+        """Scores of row i of the block become targets, by what was known before it, and deviations theirs.
+        O(targets)."""
         cdef Py_ssize_t j, T = self.targets
         cdef double unit
         for j in range(T):
-            scores[j] = self.in_units(scores[j], self.means[i * T + j], self.deviations[i * T + j], self.shares[i], &unit)
+            scores[j] = self.in_units(scores[j], self.means[i * T + j], self.deviations[i * T + j], self.shares[i],
+                                      &unit)
             if deviations != NULL:
                 deviations[j] *= unit
 
@@ -229,7 +235,8 @@ cdef class TargetScaler:
         return low, self.ends(scores, half_widths, means, deviations, shares)[0]
 
     def ends(self, scores, distances, means, deviations, shares):
-        """(ends at these distances from the scores, targets of the scores, units); without distances, values and their units."""
+        """(ends at these distances from the scores, targets of the scores, units); without distances, values and their
+        units."""
         cdef bint scaled = distances is None
         parts = np.broadcast_arrays(scores, 0.0 if scaled else distances, means, deviations, shares)
         s, h, m, d, p = (np.ascontiguousarray(part, dtype=float).reshape(-1) for part in parts)
@@ -269,7 +276,7 @@ cdef class TargetScaler:
         return {"count": self.count, "mean": mean.tolist(), "square": square.tolist()}
 
     def restore(self, state):
-        """Continue from what `state` gave; ValueError if it makes no sense."""
+        """Continue from what `state` gave; ValueError if it cannot be."""
         rows = [np.asarray(state[name], dtype=float) for name in ("mean", "square")]
         count = np.asarray(state["count"], dtype=float)
         if count.shape != () or not all(row.shape == (self.targets,) and np.isfinite(row).all() for row in rows):

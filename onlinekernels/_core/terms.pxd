@@ -13,13 +13,13 @@ cdef class Coefficients(Observer)
 
 cdef class Budget:
     cdef readonly long long most            # terms at most
-    cdef readonly bint looks_at_newcomers   # whether `make_room` wants the kernel values of a newcomer
+    cdef readonly bint looks_at_candidates   # whether `make_room` wants the kernel values of a candidate
 
     cdef Py_ssize_t numbers(self, Coefficients terms) noexcept
-    cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil
+    cdef Py_ssize_t evicted(self, Coefficients terms, double size) noexcept nogil
     cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
                         Outcome* outcome) noexcept nogil
-    cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil
+    cdef void redistribute(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil
     cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil
     cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
     cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil

@@ -10,7 +10,7 @@ from libc.string cimport memset
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame_row
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot, ok_scatter_pairs
-from onlinekernels._core.functions cimport BUDGET, NEWCOMER, NOBODY, N_SHARED, Outputs
+from onlinekernels._core.functions cimport BUDGET, CANDIDATE, NOBODY, N_SHARED, Outputs
 
 # ---- The contract of budgets, and coefficients ---------------------------------------------------
 # Two kinds: a coefficient for every output (one output, several targets, all labels), or one coefficient for a pair of
@@ -26,7 +26,7 @@ cdef class Budget:
 
     One budget belongs to one function. Complexities count the n terms, and outputs as one. Sizes are in the frame's
     coordinates, as `terms.size_of` gives them: all terms share the frame, and only a fold changes them. A budget implements
-    `victim`, and what else it needs to know or to do.
+    `evicted`, and what else it needs to know or to do.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -36,23 +36,23 @@ cdef class Budget:
         """How many numbers `make_room` writes to the scratch of a call, at most. O(1)."""
         return 0
 
-    cdef Py_ssize_t victim(self, Coefficients terms, double size) noexcept nogil:
-        """The slot of the term that goes if another one of this size comes: NOBODY if there is room, NEWCOMER if it is the
-        newcomer that does not come. O(1), or O(log n) with a heap."""
+    cdef Py_ssize_t evicted(self, Coefficients terms, double size) noexcept nogil:
+        """The slot of the term that goes if another one of this size comes: NOBODY if there is room, CANDIDATE if it is the
+        candidate that does not come. O(1), or O(log n) with a heap."""
         return NOBODY
 
     cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
                         Outcome* outcome) noexcept nogil:
-        """The same question, asked with the newcomer at hand: its term; k(x, x) in w.piece.own[i] and, if `looks_at_newcomers`,
+        """The same question, asked with the candidate at hand: its term; k(x, x) in w.piece.own[i] and, if `looks_at_candidates`,
         its kernel values with all slots in use in w.piece.values.
 
         The answer is in the outcome, which says before that there is room and nothing to hand over. On the way to it, numbers
         go to w.for_budget and nowhere else, at most as many as `numbers` says, and nothing of the budget changes.
         """
-        outcome.slot = self.victim(terms, size)
+        outcome.slot = self.evicted(terms, size)
 
-    cdef void hand_over(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
-        """That is carried out: those that stay take over what they can of what goes, which is still there, and the newcomer's
+    cdef void redistribute(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+        """That is carried out: those that stay take over what they can of what goes, which is still there, and the candidate's
         term too may change. Say in outcome.residual how much is lost."""
         pass
 
@@ -504,7 +504,7 @@ cdef class Terms(Function):
             size = max(size, fabs(term.stored[k]))
         Function.make_way(self, w, term, i, outcome)
         self.terms.budget.make_room(self.terms, w, term, i, size, outcome)
-        self.terms.budget.hand_over(self.terms, w, term, i, outcome)
+        self.terms.budget.redistribute(self.terms, w, term, i, outcome)
 
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
         return self.terms.budget.expiring(self.terms, t)
@@ -742,8 +742,8 @@ cdef class KernelTerms(Terms):
         return self.dictionary.open_start(w.piece, points, kept)
 
     cdef Py_ssize_t start_row(self, Scratch w, Py_ssize_t i) except -1:
-        """A budget that looks at newcomers sees one at a time."""
-        if not self.terms.budget.looks_at_newcomers:
+        """A budget that looks at candidates sees one at a time."""
+        if not self.terms.budget.looks_at_candidates:
             return i
         self.dictionary.open(w.piece, i, 1, True, False)
         self.make_budget_room(w)

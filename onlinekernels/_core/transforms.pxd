@@ -8,11 +8,10 @@ from onlinekernels._core.functions cimport Piece
 cdef class Scaler:
     cdef readonly bint sparse               # rows are divided by root mean squares, and not centred
     cdef readonly bint single               # dense rows are float32
-    cdef readonly bint few_values           # whether columns of two values are scaled by what lies between these
     cdef readonly Py_ssize_t n_features     # columns
     cdef readonly double memory             # weight of a row that is one example old
     cdef readonly double count              # sum of the weights
-    cdef public bint stands                 # rows are scaled by what is known, and not taken in
+    cdef public bint frozen                 # rows are scaled by what is known, which does not change
     # Rows: mean, sum of squares, first and second value; all before the piece; scratch
     cdef object numbers
     cdef double* mean                       # of each column; 0 for sparse rows
@@ -30,7 +29,7 @@ cdef class Scaler:
     cdef Py_ssize_t first                   # row of the call with which the piece begins
 
     cdef void take_over(self, Scaler other) noexcept
-    cdef bint are_tame(self, const char* values, Py_ssize_t n) noexcept nogil
+    cdef bint are_bounded(self, const char* values, Py_ssize_t n) noexcept nogil
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1
     cdef int attach(self, Piece piece) except -1
     cdef void let_go(self) noexcept
@@ -39,7 +38,7 @@ cdef class Scaler:
     cdef void commit(self, Py_ssize_t n) noexcept nogil
     cdef bint all_finite(self) noexcept nogil
     cdef void take_in(self, Py_ssize_t m, char* out) noexcept nogil
-    cdef void take_row(self, Py_ssize_t i, double weight, double farthest, char* out) noexcept nogil
+    cdef void take_row(self, Py_ssize_t i, char* out) noexcept nogil
     cdef void take_sparse(self, Py_ssize_t n, double* out) noexcept nogil
     cdef void scale(self, Py_ssize_t m, char* out) noexcept nogil
     cdef void scale_dense(self, const char* rows, Py_ssize_t m, double* divisors, char* out) noexcept nogil
@@ -70,8 +69,8 @@ cdef class Ranks:
     cdef void commit(self, Py_ssize_t n) noexcept nogil
     cdef void learn_row(self, const double* values, double* ranks) noexcept nogil
     cdef void evaluate_row(self, const double* values, double* ranks) noexcept nogil
-    cdef void restart(self, Py_ssize_t kept) noexcept nogil
-    cdef double quantile_now(self, double level) noexcept nogil
+    cpdef void restart(self, Py_ssize_t kept) noexcept nogil
+    cpdef double quantile(self, double level) noexcept nogil
 
 
 cdef class Transform:
@@ -88,10 +87,6 @@ cdef class Transform:
     cdef void commit(self, Py_ssize_t n) noexcept nogil
     cdef void close_block(self, Py_ssize_t n) noexcept nogil
     cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1
-
-
-cdef class NormalScores(Transform):
-    cdef readonly Ranks ranks
 
 
 cdef class StandardScores(Transform):

@@ -15,13 +15,13 @@ from libc.string cimport memcpy, memmove
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.errors import row_error
-from onlinekernels._core.formulas.lots cimport reservoir_slot
+from onlinekernels._core.formulas.hashing cimport reservoir_slot
 from onlinekernels._core.points cimport Rows
-from onlinekernels._core.formulas.moments cimport MANY, advance_moments, divisor, knows_values, not_farther
+from onlinekernels._core.formulas.moments cimport advance_moments, divisor, knows_values
 from onlinekernels._core.functions cimport SCALED, Piece
 
 
-cdef double TAME = 1e140            # no variance of smaller numbers overflows
+cdef double BOUND = 1e140           # no variance of smaller numbers overflows
 
 
 ctypedef fused real:
@@ -43,21 +43,17 @@ cdef class Scaler:
     sparse : bool
     dtype : numpy dtype
         Of dense rows.
-    few_values : bool
-        Whether columns of two values are scaled by what lies between these.
     """
 
-    def __init__(self, Py_ssize_t n_features, double memory, bint sparse=False, dtype=np.float64, bint few_values=True):
-        self.n_features, self.memory, self.sparse, self.few_values = n_features, memory, sparse, few_values
+    def __init__(self, Py_ssize_t n_features, double memory, bint sparse=False, dtype=np.float64):
+        self.n_features, self.memory, self.sparse = n_features, memory, sparse
         self.single = np.dtype(dtype) == np.float32
         self.numbers = np.zeros((9, n_features))
         self.mean = <double*> array_data(self.numbers)
         self.square = self.mean + n_features
         self.first_value = self.mean + 2 * n_features
         self.second_value = self.mean + 3 * n_features
-        self.few = n_features if few_values else 0
-        if not few_values:
-            self.numbers[2:4] = np.nan
+        self.few = n_features
 
     @property
     def dtype(self):
@@ -83,8 +79,7 @@ cdef class Scaler:
 
     def copy(self, memory=None):
         """One that knows the same, and goes on with another memory if that is given. O(d)."""
-        cdef Scaler twin = Scaler(self.n_features, self.memory if memory is None else memory, self.sparse, self.dtype,
-                                  self.few_values)
+        cdef Scaler twin = Scaler(self.n_features, self.memory if memory is None else memory, self.sparse, self.dtype)
         twin.take_over(self)
         return twin
 
@@ -95,7 +90,7 @@ cdef class Scaler:
 
     def load(self, Scaler other):
         """Go on from what another one knows, of as many columns. O(d)."""
-        if other.n_features != self.n_features or other.sparse != self.sparse or other.few_values != self.few_values:
+        if other.n_features != self.n_features or other.sparse != self.sparse:
             raise ValueError("the scaler is for other rows")
         self.take_over(other)
 
@@ -103,36 +98,28 @@ cdef class Scaler:
         """What this scaler was after n rows of the piece that is being learned, another one. As `take_in`."""
         cdef Scaler twin = self.copy()
         memcpy(twin.mean, self.mean + 4 * self.n_features, 4 * self.n_features * sizeof(double))
-        twin.count, twin.few, twin.stands = self.count_before, self.few_before, self.stands
+        twin.count, twin.few, twin.frozen = self.count_before, self.few_before, self.frozen
         twin.rows, twin.sparse_rows, twin.first = self.rows, self.sparse_rows, self.first
         twin.take_in(n, NULL)
         return twin
 
     def widened(self, Py_ssize_t extra, double fill):
         """One for more columns, which had the value `fill` in all rows so far; rows must not be sparse. O(d)."""
-        cdef Scaler wider = Scaler(self.n_features + extra, self.memory, self.sparse, self.dtype, self.few_values)
+        cdef Scaler wider = Scaler(self.n_features + extra, self.memory, self.sparse, self.dtype)
         cdef Py_ssize_t n = self.n_features
         wider.numbers[:4, :n] = self.numbers[:4]
         if self.count:
             wider.numbers[0, n:] = fill
-            if self.few_values:
-                wider.numbers[2:4, n:] = fill
+            wider.numbers[2:4, n:] = fill
         wider.count, wider.few = self.count, np.count_nonzero(wider.numbers[2] == wider.numbers[2])
         return wider
 
     # ---- Rows ---------------------------------------------------------------------------------
 
-    def advance(self, rows, bint wanted=True, const double[::1] weights=None, double farthest=INFINITY,
-                double[:, ::1] means=None, double[:, ::1] divisors=None):
-        """Take in rows in order, an array or sparse ones. Return them, if that is `wanted`, each scaled by what is
-        known including itself. O(n d), or O(non-zeros).
-
-        weights: what dense rows count for; 1 for each if it is None.
-        farthest: deviations from the mean beyond which a number counts for no more than that, unless there are few
-        others. means, divisors: for what was known before each dense row.
-        """
-        cdef Py_ssize_t i, j, d = self.n_features, n = rows.shape[0]
-        cdef double weight = 1.0
+    def advance(self, rows, bint wanted=True):
+        """Update with rows in order, an array or sparse ones. Return them, if that is `wanted`, each scaled by what is
+        known including itself. O(n d), or O(non-zeros)."""
+        cdef Py_ssize_t i, n = rows.shape[0]
         cdef char* out = NULL
         if self.sparse:
             scaled = self.new_rows(rows) if wanted else None
@@ -147,11 +134,7 @@ cdef class Scaler:
             out = array_data(scaled)
         with nogil:
             for i in range(n):
-                for j in range(d if means is not None else 0):
-                    means[i, j], divisors[i, j] = self.mean[j], self.divisor_of(j)
-                if weights is not None:
-                    weight = weights[i]
-                self.take_row(i, weight, farthest, out)
+                self.take_row(i, out)
         self.let_go()
         return scaled
 
@@ -192,19 +175,19 @@ cdef class Scaler:
                 return False
         return isfinite(self.count)
 
-    def is_tame(self, values):
+    def is_bounded(self, values):
         """Whether no variance can overflow with these numbers, a C-contiguous array of the rows' precision. O(size +
         d)."""
-        return self.are_tame(array_data(values), values.size)
+        return self.are_bounded(array_data(values), values.size)
 
-    cdef bint are_tame(self, const char* values, Py_ssize_t n) noexcept nogil:
+    cdef bint are_bounded(self, const char* values, Py_ssize_t n) noexcept nogil:
         """The same of n numbers in memory."""
         cdef Py_ssize_t i
         cdef double largest = largest_size[float](<const float*> values, n) if self.single \
             else largest_size[double](<const double*> values, n)
         for i in range(self.n_features):
             largest = max(largest, max(fabs(self.mean[i]), sqrt(self.square[i])))
-        return largest < TAME
+        return largest < BOUND
 
     # ---- In an engine -------------------------------------------------------------------------
 
@@ -275,24 +258,21 @@ cdef class Scaler:
         O(m d), or O(d + non-zeros).
         """
         cdef Py_ssize_t i
-        if self.stands:
+        if self.frozen:
             self.scale(m, out)
         elif self.sparse:
             self.take_sparse(m, <double*> out)
         else:
             for i in range(m):
-                self.take_row(i, 1.0, INFINITY, out)
+                self.take_row(i, out)
 
-    cdef void take_row(self, Py_ssize_t i, double weight, double farthest, char* out) noexcept nogil:
-        """Take in dense row i of the piece, which counts for so much; it goes to its place in `out`, unless that is
-        NULL. O(d)."""
+    cdef void take_row(self, Py_ssize_t i, char* out) noexcept nogil:
+        """Update with dense row i of the piece; it goes to its place in `out`, unless that is NULL. O(d)."""
         cdef Py_ssize_t first = i * self.n_features
         if self.single:
-            take_dense[float](self, <const float*> self.rows + first, weight, farthest,
-                              NULL if out == NULL else <float*> out + first)
+            take_dense[float](self, <const float*> self.rows + first, NULL if out == NULL else <float*> out + first)
         else:
-            take_dense[double](self, <const double*> self.rows + first, weight, farthest,
-                               NULL if out == NULL else <double*> out + first)
+            take_dense[double](self, <const double*> self.rows + first, NULL if out == NULL else <double*> out + first)
 
     cdef void take_sparse(self, Py_ssize_t n, double* out) noexcept nogil:
         """Take in n sparse rows of the piece. Zero is among the values that every feature has shown. O(d +
@@ -361,37 +341,33 @@ cdef class Scaler:
     def state(self):
         """What is learned, as plain numbers and lists. O(d)."""
         mean, square, *shown = self.numbers[:4]
-        found = {"count": self.count, "mean": None if self.sparse else mean.tolist(), "square": square.tolist()}
-        if self.few_values:                     # whether a column has shown at most two values, and these; 0 for others
-            found["few"] = (shown[0] == shown[0]).tolist()
-            found.update({name: np.where(row == row, row, 0.0).tolist() for name,
-                          row in zip(("first", "second"), shown)})
-        return found
+        first, second = (np.where(row == row, row, 0.0).tolist() for row in shown)
+        return {"count": self.count, "mean": None if self.sparse else mean.tolist(), "square": square.tolist(),
+                "few": (shown[0] == shown[0]).tolist(),     # whether a column has shown at most two values, and these
+                "first": first, "second": second}
 
     def restore(self, state):
-        """Go on from what `state` gave; ValueError if it makes no sense. O(d)."""
+        """Go on from what `state` gave; ValueError if it cannot be. O(d)."""
         if (state["mean"] is None) != self.sparse:
             raise ValueError("the scaler is for another kind of rows")
         mean = np.zeros(self.n_features) if self.sparse else state["mean"]
-        values = [state["first"], state["second"]] if self.few_values else []
-        rows = [np.asarray(row, dtype=float) for row in (mean, state["square"], *values)]
+        rows = [np.asarray(row, dtype=float) for row in (mean, state["square"], state["first"], state["second"])]
         count = np.asarray(state["count"], dtype=float)
         if count.shape != () or not all(row.shape == (self.n_features,) and np.isfinite(row).all() for row in rows):
             raise ValueError("what the scaler knows does not fit the columns")
         if not 0.0 <= count < np.inf or (rows[1] < 0.0).any() or count == 0.0 and np.any(rows):
-            raise ValueError("the scaler's count and squares make no sense")
-        if self.few_values:
-            few = np.asarray(state["few"])
-            if few.dtype != bool or few.shape != (self.n_features,) or 0.0 < count < 1.0:
-                raise ValueError("the values that the scaler has seen do not fit the columns")
-            if self.sparse and rows[2].any():
-                raise ValueError("the values that the scaler has seen do not fit sparse rows")
-            rows[2:] = [np.where(few, row, np.nan) for row in rows[2:]]
-        self.numbers[:len(rows)] = rows
+            raise ValueError("the scaler has negative squares, or a count that does not fit them")
+        few = np.asarray(state["few"])
+        if few.dtype != bool or few.shape != (self.n_features,) or 0.0 < count < 1.0:
+            raise ValueError("the values that the scaler has seen do not fit the columns")
+        if self.sparse and rows[2].any():
+            raise ValueError("the values that the scaler has seen do not fit sparse rows")
+        rows[2:] = [np.where(few, row, np.nan) for row in rows[2:]]
+        self.numbers[:4] = rows
         self.few, self.count = np.count_nonzero(self.numbers[2] == self.numbers[2]), float(count)
 
     def __reduce__(self):
-        return _restored, ((self.n_features, self.memory, self.sparse, self.dtype, self.few_values), self.state())
+        return _restored, ((self.n_features, self.memory, self.sparse, self.dtype), self.state())
 
 
 def _restored(arguments, state):
@@ -401,32 +377,24 @@ def _restored(arguments, state):
     return scaler
 
 
-cdef inline void take_dense(Scaler s, const real* x, double weight, double farthest, real* out) noexcept nogil:
-    """Take in a row that counts for so much; it goes to `out`, scaled by what is known with it, unless that is NULL."""
+cdef inline void take_dense(Scaler s, const real* x, real* out) noexcept nogil:
+    """Update with a row; it goes to `out`, scaled by what is known with it, unless that is NULL."""
     cdef Py_ssize_t j, d = s.n_features
-    cdef double memory = s.memory, count = s.count, before = s.count
+    cdef double memory = s.memory, count = memory * s.count + 1.0
     cdef double* mean = s.mean
     cdef double* square = s.square
     cdef const double* first = s.first_value
     cdef const double* second = s.second_value
-    if weight > 0.0:
-        s.count = count = memory * count + weight
-        if farthest < INFINITY and weight * MANY <= count:
-            for j in range(d):
-                advance_moments(not_farther(x[j], mean[j], square[j] / before, farthest), weight, count, memory,
-                                mean + j, square + j)
-        else:
-            for j in range(d):
-                advance_moments(x[j], weight, count, memory, mean + j, square + j)
-        if s.few_values:
-            look_at_values[real](s, x)
+    s.count = count
+    for j in range(d):
+        advance_moments(x[j], 1.0, count, memory, mean + j, square + j)
+    look_at_values[real](s, x)
     if out == NULL:
         return
     if s.few > 0 and knows_values(count, memory):
         for j in range(d):
             out[j] = <real> ((x[j] - mean[j]) / divisor(mean[j], square[j] / count, second[j] - first[j]))
     else:
-        count = count if count > 0.0 else 1.0
         for j in range(d):
             out[j] = <real> ((x[j] - mean[j]) / divisor(mean[j], square[j] / count, 0.0))
 
@@ -573,10 +541,6 @@ cdef inline Py_ssize_t below(const double* ordered, Py_ssize_t n, double value, 
     return low
 
 
-cdef Py_ssize_t quantile_place(Py_ssize_t n, double level) noexcept nogil:
-    return min(n - 1, <Py_ssize_t> (level * n))
-
-
 cdef class Ranks:
     """Running ranks: where a value stands among a uniform sample of those before it.
 
@@ -600,23 +564,19 @@ cdef class Ranks:
         self.ordered, self.rows = np.zeros((columns, size)), np.zeros((size, columns))
         self.ordered_data, self.rows_data = <double*> array_data(self.ordered), <double*> array_data(self.rows)
 
-    def keep_latest(self, Py_ssize_t n):
-        """Begin anew with the latest n rows, as long as all rows are there: t is at most the size.
+    cpdef void restart(self, Py_ssize_t kept) noexcept nogil:
+        """Begin anew with the latest rows, as long as all rows are there: nothing happens when t is beyond the size.
+        O(columns kept size).
 
         >>> ranks = Ranks(1, 100)
         >>> _ = ranks.advance(np.array([[1.0], [2.0], [3.0]]))
-        >>> ranks.keep_latest(2)
+        >>> ranks.restart(2)
         >>> ranks.n, ranks.quantile(0.0)
         (2, 2.0)
         """
+        cdef Py_ssize_t i, j, d = self.columns, n = max(0, min(kept, <Py_ssize_t> self.t)), first = self.t - n
         if self.t > self.size:
-            raise ValueError("the latest rows are not known any more")
-        self.restart(n)
-
-    cdef void restart(self, Py_ssize_t kept) noexcept nogil:
-        """The same, where t is at most the size. O(columns kept size)."""
-        cdef Py_ssize_t first = <Py_ssize_t> max(0,
-                                                 self.t - kept), n = <Py_ssize_t> self.t - first, i, j, d = self.columns
+            return
         memmove(self.rows_data, self.rows_data + first * d, n * d * sizeof(double))
         for i in range(n):
             for j in range(d):
@@ -692,23 +652,15 @@ cdef class Ranks:
         for j in range(self.columns):
             ranks[j] = mid_rank(self.ordered_data + j * self.size, n, values[j])
 
-    def advance(self, values, quantiles=None, double level=0.0):
+    def advance(self, values):
         """Mid-ranks in (0, 1) of each row among those before it, shape (n, columns); update with the rows. All or
-        nothing.
-
-        `quantiles`, if given, gets the first column's at this level before each row; infinitely small before there are
-        rows.
-        """
+        nothing."""
         found = np.empty((len(values), self.columns))
         cdef const double[:, ::1] given = np.ascontiguousarray(values, dtype=float)
         cdef double[:, ::1] out = found
-        cdef double[::1] limits = quantiles
-        cdef Py_ssize_t i, n
+        cdef Py_ssize_t i
         with nogil:
             for i in range(given.shape[0]):
-                n = <Py_ssize_t> min(self.t, self.size)
-                if limits is not None:
-                    limits[i] = self.ordered_data[quantile_place(n, level)] if n else -INFINITY
                 self.learn_row(&given[i, 0], &out[i, 0])
         return found
 
@@ -723,15 +675,11 @@ cdef class Ranks:
                 self.evaluate_row(&asked[i, 0], &out[i, 0])
         return found
 
-    cdef double quantile_now(self, double level) noexcept nogil:
-        """The same without Python. O(1)."""
-        cdef Py_ssize_t n = min(self.t, self.size)
-        return self.ordered_data[quantile_place(n, level)] if n else -INFINITY
-
-    def quantile(self, double level):
+    cpdef double quantile(self, double level) noexcept nogil:
         """A value of the first column that a share `level` of the rows is below; infinitely small before there are
-        rows."""
-        return float(self.ordered[0, quantile_place(self.n, level)]) if self.n else -np.inf
+        rows. O(1)."""
+        cdef Py_ssize_t n = min(self.t, self.size)
+        return self.ordered_data[min(n - 1, <Py_ssize_t> (level * n))] if n else -INFINITY
 
     # ---- State --------------------------------------------------------------------------------
 
@@ -873,6 +821,8 @@ cdef class Transform:
 cdef class NormalScores(Transform):
     """Each feature by its rank in a sample of all rows so far, as a normal deviate: outliers and crowds do no harm."""
 
+    cdef readonly Ranks ranks
+
     def __init__(self, Py_ssize_t n_features):
         super().__init__(n_features)
         self.ranks = Ranks(n_features, SAMPLE)
@@ -1007,15 +957,6 @@ cdef class Relevance(StandardScores):
     cdef void set_weights(self, const double* weights) noexcept nogil:
         """Go on with these. O(n_features)."""
         memcpy(self.weights_data, weights, self.n_features * sizeof(double))
-
-    def rescale(self, relevance):
-        """Weights by the relevance of features. Returns the ratio to the old ones, None for no change."""
-        weights = self.weights_for(relevance)
-        if np.array_equal(weights, self.weights):
-            return None
-        ratio = weights / self.weights
-        self.weights[:] = weights
-        return ratio
 
     def state(self):
         """What is learned, by name."""

@@ -132,14 +132,14 @@ cdef class BalancedTree:
 
     # ---- Memory -------------------------------------------------------------------------------
 
-    cdef reserve(self, Py_ssize_t newcomers):
+    cdef reserve(self, Py_ssize_t candidates):
         """Make sure that so many terms can be added without any array moving.
 
         A block splits when it is full, into halves: a term splits at most one leaf of each coordinate,
         and leaves that are halves need LEAF / 2 terms more.  A new leaf may split one node of each level, and
         node splits are as rare among leaf splits as leaf splits among terms. O(blocks) when an array moves, which is rare.
         """
-        cdef Py_ssize_t terms = newcomers * self.n_coordinates
+        cdef Py_ssize_t terms = candidates * self.n_coordinates
         cdef Py_ssize_t leaves = min(terms, self.leaves.used + terms // (LEAF // 2)) + self.n_coordinates
         cdef Py_ssize_t nodes = 2 * min(leaves, self.nodes.used + leaves // (FAN // 2)) + 2 * self.n_coordinates
         self.leaf_array = self.grown(&self.leaves, self.leaf_array, leaves)
@@ -1218,13 +1218,13 @@ cdef class BudgetedTrees(Terms):
             self.reserve(m)
         return self.forest.open(<TreeScratch> w, first, m, learning)
 
-    def reserve(self, Py_ssize_t newcomers):
+    def reserve(self, Py_ssize_t candidates):
         """Room for so many new terms, and for planting all terms anew."""
         cdef Py_ssize_t leaves, nodes
         cdef Tree tree = self.forest.tree
-        tree.reserve(newcomers)
-        self.dictionary.reserve(newcomers)
-        leaves = self.n_features * (2 * (self.dictionary.held + newcomers) // LEAF + 2)
+        tree.reserve(candidates)
+        self.dictionary.reserve(candidates)
+        leaves = self.n_features * (2 * (self.dictionary.held + candidates) // LEAF + 2)
         nodes = 3 * leaves // FAN + 8 * self.n_features
         tree.reserve_blocks(max(0, leaves - tree.leaves.used + tree.leaves.free),
                             max(0, nodes - tree.nodes.used + tree.nodes.free))

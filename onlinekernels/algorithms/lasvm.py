@@ -187,7 +187,7 @@ class LASVM(TwoClasses):
         scaler = state.engine.scaler
         if scaler is not None:  # all rows are there: no row is scaled by the first few
             scaler.load(advanced(scaler, X, wanted=False)[0])
-            scaler.stands = True
+            scaler.frozen = True
         try:
             candidates = Candidates(state, X, y, weights)
             chosen = order.permutation(len(X))
@@ -205,7 +205,7 @@ class LASVM(TwoClasses):
         finally:
             rule.admits = False
             if scaler is not None:
-                scaler.stands = False
+                scaler.frozen = False
 
     def _learn_rows(self, before, state, X, y, weights, chosen, earlier):
         """Learn chosen rows; an error names a row as X has it."""

@@ -3,10 +3,9 @@ import copy
 
 import numpy as np
 
+from onlinekernels._core.engine import Engine, Hypothesis
 from onlinekernels._core.functions import Outputs
 from onlinekernels._core.rules import AllLabels, LabelPair, OneOutput, Targets
-from onlinekernels._core.run.engine import Engine
-from onlinekernels._core.run.hypothesis import Hypothesis
 from onlinekernels._core.targets import TargetScaler
 from onlinekernels._core.transforms import Scaler
 from onlinekernels.base import defaults, validation

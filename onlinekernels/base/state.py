@@ -429,7 +429,7 @@ class State(Learned):
 
     def takes_without_check(self, values):
         """Whether rows with these values can be scaled, and the kernel is defined for what they become."""
-        return not self.plan.restricts and self.engine.scaler.is_tame(values)
+        return not self.plan.restricts and self.engine.scaler.is_bounded(values)
 
     def catch_up(self):
         """The first rows have seen as many rows as the engine. All or nothing, as often as you like."""

@@ -7,7 +7,7 @@ from onlinekernels.losses.base import LOG
 
 __all__ = ["DIVERGED", "LearningWarning", "level_outside", "shared_status", "warn_of_members", "warn_once"]
 
-# As in _core/run/watch.pxd
+# As in _core/rules.pxd
 SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER, OUT_OF_REACH = 1, 2, 3, 4, 5, 6, 7
 
 DIVERGES = "Learning diverges: many predictions so far were more than ten times as large as any target."

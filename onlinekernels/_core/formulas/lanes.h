@@ -102,10 +102,10 @@
             }                                                                                      \
         for (l = 0; l < OK_LANES; l++) least[l] = other[l] < least[l] ? other[l] : least[l];       \
     }                                                                                              \
-    /* victim[l]: the slot whose coefficient has that size, of equal ones the oldest. */           \
-    OK_STATIC OK_CLONES void ok_lanes_victims##SUFFIX(                                             \
+    /* evicted[l]: the slot whose coefficient has that size, of equal ones the oldest. */           \
+    OK_STATIC OK_CLONES void ok_lanes_evicted##SUFFIX(                                             \
         const TYPE *OK_RESTRICT coef, const unsigned char *OK_RESTRICT born, ptrdiff_t slots,      \
-        const TYPE *OK_RESTRICT least, int32_t *OK_RESTRICT victim)                                \
+        const TYPE *OK_RESTRICT least, int32_t *OK_RESTRICT evicted)                                \
     {                                                                                              \
         int32_t first[OK_LANES];                                                                   \
         ptrdiff_t slot, l;                                                                         \
@@ -116,7 +116,7 @@
                 age = SIZE(coef[slot * OK_LANES + l]) == least[l] ? age : INT32_MAX;               \
                 first[l] = age < first[l] ? age : first[l];                                        \
             }                                                                                      \
-        for (l = 0; l < OK_LANES; l++) victim[l] = first[l] & 255;                                 \
+        for (l = 0; l < OK_LANES; l++) evicted[l] = first[l] & 255;                                 \
     }
 
 OK_DEFINE_LANES(double, , ok_exp, fabs)

@@ -44,10 +44,10 @@ cdef extern from "lanes.h" nogil:
     void ok_lanes_turn_f(const float* X, Py_ssize_t d, float* x) noexcept
     void ok_lanes_least(const double* coef, Py_ssize_t slots, double* least) noexcept
     void ok_lanes_least_f(const float* coef, Py_ssize_t slots, float* least) noexcept
-    void ok_lanes_victims(const double* coef, const unsigned char* born, Py_ssize_t slots, const double* least,
-                          int* victim) noexcept
-    void ok_lanes_victims_f(const float* coef, const unsigned char* born, Py_ssize_t slots, const float* least,
-                            int* victim) noexcept
+    void ok_lanes_evicted(const double* coef, const unsigned char* born, Py_ssize_t slots, const double* least,
+                          int* evicted) noexcept
+    void ok_lanes_evicted_f(const float* coef, const unsigned char* born, Py_ssize_t slots, const float* least,
+                            int* evicted) noexcept
     void ok_lanes_scores(const double* sums, const double* frame, const double* offset, Lanes* lanes) noexcept
     void ok_lanes_scores_f(const float* sums, const double* frame, const double* offset, Lanes* lanes) noexcept
     Py_ssize_t ok_lanes_entering(const Lanes* lanes, const unsigned char* count, Py_ssize_t slots, const double* least,

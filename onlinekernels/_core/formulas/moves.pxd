@@ -95,19 +95,19 @@ cdef struct Move:
     Norms ahead                                     # the same of the output ahead of the labels
 
 
-cdef inline bint is_tame(double number) noexcept nogil:
+cdef inline bint is_bounded(double number) noexcept nogil:
     """Whether it is finite, and sums over all examples of such numbers, and averages of the sums, will be."""
     return fabs(number) < 1e250
 
 
-cdef inline bint is_worn(const Norms* norms) noexcept nogil:
+cdef inline bint is_stale(const Norms* norms) noexcept nogil:
     """Whether |f|^2 has shrunk so much since it was last computed that old rounding would show."""
     return norms.square <= 1e-3 * norms.peak and norms.peak > 0.0
 
 
-cdef inline bint coefficient_is_tame(double alpha, double k) noexcept nogil:
+cdef inline bint coefficient_is_bounded(double alpha, double k) noexcept nogil:
     """Whether a coefficient is, and what it contributes to f; a small k(x, x) may have a large one."""
-    return is_tame(alpha * fmax(k, 1e-40))
+    return is_bounded(alpha * fmax(k, 1e-40))
 
 
 cdef inline double step_size(const Step* step, long long t) noexcept nogil:

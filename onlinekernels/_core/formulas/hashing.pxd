@@ -1,4 +1,4 @@
-"""Lots that depend on nothing but a seed and a count, so that the same examples draw the same."""
+"""Random numbers that depend on nothing but a seed and a count, so that the same examples draw the same."""
 
 
 cdef inline unsigned long long scrambled(unsigned long long x) noexcept nogil:
