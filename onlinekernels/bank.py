@@ -13,7 +13,7 @@ import numpy as np
 from onlinekernels._core.bank import LANES_CODES, Models
 from onlinekernels._core.formulas.vectorized import all_finite
 from onlinekernels._core.lock import Turn
-from onlinekernels._core.run.engine import REASONS
+from onlinekernels._core.engine import REASONS
 from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.algorithms.implicit import Implicit
 from onlinekernels.base import defaults, validation
