@@ -3,7 +3,6 @@ import csv
 import json
 import pickle
 import re
-import time
 import warnings
 from datetime import date, datetime, timedelta, timezone
 from datetime import time as clock
@@ -445,22 +444,6 @@ def test_frames_of_polars_are_those_of_pandas():
     out = RunningEncoder(2, cycles=["day"]).progressive(words.with_columns(pl.col("a").cast(pl.Categorical)))
     rows = [tuple(row) for row in words.rows()]
     np.testing.assert_array_equal(out, RunningEncoder(2, cycles=["day"]).progressive(rows))
-
-
-@pytest.mark.slow
-def test_a_row_of_ten_columns_takes_five_microseconds():
-    n, rng = 1000, np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(n, 5)), columns=list("abcde")).mask(rng.random((n, 5)) < 0.05)
-    for name, kinds in (("u", 3), ("v", 10), ("w", 40)):
-        frame[name] = rng.choice([f"{name}{i}" for i in range(kinds)], n)
-    frame["x"], frame["y"] = rng.random(n) < 0.1, pd.date_range("2024-01-01", periods=n, freq="h")
-    for rows in (frame, frame.to_dict("records"), frame.to_numpy().tolist()):
-        encoder, best = RunningEncoder().fit(rows), np.inf
-        for _ in range(20):
-            begin = time.process_time()
-            encoder.progressive(rows)
-            best = min(best, time.process_time() - begin)
-        assert 1e6 * best / n < 5.0
 
 
 # ---- encode= of the algorithms ------------------------------------------------------------------

@@ -307,7 +307,11 @@ def test_romma_warns_once_when_it_has_to_start_anew():
 def test_romma_equals_the_oracle(kernel, aggressive, seed, budget):
     X, y, rng = stream("binary", 10 + seed, duplicates=0.0)
     model = ok.ROMMA(kernel, aggressive=aggressive, budget=budget)
-    oracle = ReferenceROMMA(kernel=describe(kernel), aggressive=aggressive, budget=describe(budget))
+    make = lambda: ReferenceROMMA(kernel=describe(kernel), aggressive=aggressive, budget=describe(budget))
+    # Where w gets very long, the step divides by what is left of |x|^2 |w|^2 - (w.x)^2: from there on both are rounding
+    rows = int(np.argmax(np.append(np.abs(make().run(X, y)) > 1e2, True)))
+    assert rows >= 5
+    X, y, oracle = X[:rows], y[:rows], make()
     expected = oracle.run(X, y)
     close = {"rtol": 1e-10, "atol": 1e-10 * max(1.0, np.max(np.abs(expected)))}    # w can grow long and turn back
     np.testing.assert_allclose(in_chunks(model, X, y, rng, classes=[-1, 1]), expected, **close)
