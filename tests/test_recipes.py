@@ -295,7 +295,7 @@ def test_a_rule_takes_two_files_and_a_line(tmp_path):
         "algorithms/__init__.py": {
             "    from onlinekernels.algorithms.smoother import": "    from onlinekernels.algorithms.signs import SignDescent\n",
             '    "Smoother",\n': '    "SignDescent",\n',
-            '    "Smoother": "smoother",\n': '    "SignDescent": "signs",\n',
+            '    "algorithms.smoother": ("Smoother",),\n': '    "algorithms.signs": ("SignDescent",),\n',
         },
     }, """
         import numpy as np

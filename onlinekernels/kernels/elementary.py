@@ -308,12 +308,9 @@ def poly(degree: Any = 3, gamma: Any = 1.0, coef0: Any = 1.0) -> Any:
     return Polynomial(degree, scale=gamma, bias=coef0)
 
 
-# Those whose parameters all have defaults, and names by which others know them.
-KERNELS: dict[str, Any] = {
-    **{cls.__name__.lower(): cls for cls in (Linear, Gaussian, Polynomial, Laplacian, Noise, Constant)},
-    "rbf": rbf,
-    "poly": poly,
-}
+# By name those that need no other kernel, no matrix and no parameters, and "rbf" and "poly", as others call them.
+KERNELS: dict[str, Any] = {name.lower(): globals()[name] for name in __all__ if name not in ("Normalized", "Precomputed")}
+KERNELS["constant"] = Constant
 
 
 def as_kernel(value, owner, default=Gaussian):
