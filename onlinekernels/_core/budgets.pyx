@@ -14,6 +14,7 @@ from onlinekernels._core.terms cimport NEARLY
 
 # ---- All terms, the latest, or those that a hash spares ------------------------------------------
 
+
 @cython.final
 cdef class UnlimitedBudget(Budget):
     """Every term stays."""

@@ -12,7 +12,6 @@ inner products, or from Python.
 When slots move, all that can fail or be interrupted comes first: new arrays are prepared, beside the old ones.  The move
 itself is compiled code that cannot raise, so a dictionary has moved with all that hangs on it, or nothing has.
 """
-cimport cython
 import numpy as np
 from libc.math cimport isfinite, sqrt
 from libc.stdlib cimport free, malloc, qsort

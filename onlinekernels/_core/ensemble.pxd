@@ -7,6 +7,7 @@ from onlinekernels._core.pool cimport Pool
 from onlinekernels._core.smoother cimport LocalRows
 from onlinekernels._core.transforms cimport Relevance, Transform
 
+
 @cython.final
 cdef class Member:
     cdef readonly str name

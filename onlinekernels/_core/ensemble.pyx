@@ -1077,7 +1077,7 @@ cdef class Ensemble(Backend):
     cdef int answer(self, Py_ssize_t n, Py_ssize_t outputs, const double* table, const double* spreads, double* answers,
                     double* deviations, object examples) except -1:
         """Answers and deviations for what members answer, as of now."""
-        cdef Py_ssize_t i, m = len(self.members)
+        cdef Py_ssize_t i
         cdef double* rows
         cdef double* local
         flags = self.enabled_members().astype(np.uint8)

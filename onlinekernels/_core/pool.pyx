@@ -119,9 +119,8 @@ cdef class Pool:
     """
 
     def __init__(self, Py_ssize_t n_threads):
-        cdef Py_ssize_t i
         self.crew, self.wanted = Crew(n_threads), n_threads
-        for i in range(n_threads):
+        for _ in range(n_threads):
             try:
                 start_new_thread(self.crew.work, ())
             except RuntimeError:                # no more threads, or the interpreter is about to end

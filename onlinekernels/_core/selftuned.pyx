@@ -413,7 +413,7 @@ cdef class SelfTuning(Ensemble):
         n = max(1, min(REPLAYED, int(WORK / each)))
         for first in range(refresh.first, refresh.t, n):
             last = min(first + n, refresh.t)
-            for kind, member in members.items():
+            for member in members.values():
                 if member is not None:
                     self.replay(member, first, last)
                     yield each * (last - first)

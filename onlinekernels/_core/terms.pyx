@@ -10,7 +10,7 @@ from libc.string cimport memset
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame_row
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot, ok_scatter_pairs
-from onlinekernels._core.functions cimport BUDGET, CANDIDATE, NOBODY, N_SHARED, Outputs
+from onlinekernels._core.functions cimport BUDGET, NOBODY, N_SHARED, Outputs
 
 # ---- The contract of budgets, and coefficients ---------------------------------------------------
 # Two kinds: a coefficient for every output (one output, several targets, all labels), or one coefficient for a pair of

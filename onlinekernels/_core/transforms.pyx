@@ -10,7 +10,7 @@ is small where one of them is rare: then the rare ones would dominate every dist
 targets are all taken to have more.
 """
 import numpy as np
-from libc.math cimport INFINITY, NAN, asinh, cos, fabs, fmax, fmin, isfinite, isnan, log, sin, sqrt
+from libc.math cimport INFINITY, NAN, asinh, cos, fabs, isfinite, isnan, log, sin, sqrt
 from libc.string cimport memcpy, memmove
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
@@ -894,11 +894,11 @@ cdef class StandardScores(Transform):
     cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
         cdef Py_ssize_t i, j, d = self.n_features
         cdef Scaler scaler = self.scaler
-        cdef double divisor
+        cdef double unit
         for j in range(d):
-            divisor = scaler.divisor_of(j)
+            unit = scaler.divisor_of(j)
             for i in range(n):
-                out[i * d + j] = (rows[i * d + j] - scaler.mean[j]) / divisor if scaler.count > 0.0 else 0.0
+                out[i * d + j] = (rows[i * d + j] - scaler.mean[j]) / unit if scaler.count > 0.0 else 0.0
         if self.squashed:
             for i in range(n * d):
                 out[i] = asinh(out[i])
