@@ -19,7 +19,7 @@ from onlinekernels.base.labelsets import label_column, ManyLabels
 from onlinekernels.base.labelvalues import plain
 from onlinekernels.base.members import member_state, shown
 from onlinekernels.base.params import same_parameters
-from onlinekernels.base.state import Learned
+from onlinekernels.base.state import LARGEST, Learned
 from onlinekernels.losses import as_loss
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class CompositeState(Learned):
         self.plan = plan
         self.composition = composition
 
-    largest_target = 1e150
+    largest_target = LARGEST
 
     def answer_of_one(self, scores):
         """The answer for the scores of one row, 1-d."""
@@ -158,9 +158,6 @@ def grown(values):
             place = place.setdefault(branch, {})
         place[name] = value
     return tree
-
-
-LARGEST = 1e150  # numbers whose squares are numbers
 
 
 def _is_regression(model):

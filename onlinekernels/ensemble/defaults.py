@@ -28,7 +28,8 @@ from onlinekernels.ensemble.stacking import (
     number_settings,
 )
 from onlinekernels.ensemble.members import EFFORTS, class_members, number_members, sparse_members
-from onlinekernels.base.composite import CompositePlan, LARGEST
+from onlinekernels.base.composite import CompositePlan
+from onlinekernels.base.state import LARGEST
 from onlinekernels.base.estimator import only_if
 from onlinekernels.base.members import built, task_of
 from onlinekernels.base.labelvalues import plain
