@@ -26,8 +26,8 @@ DIRECTIVES = {
 }
 
 # Portable code: no -march, no fast-math.  vecmath.h chooses vector instructions at load time.  Python's own flags may
-# ask for debug information, which is most of what they produce.  -O2 with vectors would save a twentieth of the size, and
-# posteriors and local averages would take 1.4 times as long.
+# ask for debug information, which is most of what they produce.  -O2 with vectors would save a twentieth of the size,
+# and posteriors and local averages would take 1.4 times as long.
 UNIX = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-g0"]
 GCC = ["-fno-asynchronous-unwind-tables"]
 FLAGS = {"unix": UNIX, "mingw32": UNIX, "msvc": ["/O2", "/fp:precise"]}

@@ -147,7 +147,10 @@ def look(site, browser, pages, widths=WIDTHS, seconds=300):
     """What sticks out or is missing: dicts of page, width and what."""
     harness = HARNESS.replace("JOB", json.dumps({"pages": pages, "widths": widths}))
     with serving(site, harness) as server, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        flags = [f"--window-size={max(widths)},1000", "--remote-debugging-port=0"]  # the port keeps it from ending at once
+        flags = [
+            f"--window-size={max(widths)},1000",
+            "--remote-debugging-port=0",
+        ]  # the port keeps it from ending at once
         with subprocess.Popen([*command(browser, profile), *flags, server.address],
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             finished = server.done.wait(seconds)
@@ -163,8 +166,12 @@ def take_screenshots(site, browser, pages, folder, height=2400):
     for page, width, scheme in itertools.product(pages, WIDTHS, ("light", "dark")):
         style = f"border:0; width:{width}px; height:{height}px"
         name = f"{page.removesuffix('.html').replace('/', '-')}-{width}-{scheme}.png"
-        flags = [f"--window-size={max(width, 500)},{height}", "--virtual-time-budget=5000", f"--screenshot={folder / name}",
-                 f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}"]
+        flags = [
+            f"--window-size={max(width, 500)},{height}",
+            "--virtual-time-budget=5000",
+            f"--screenshot={folder / name}",
+            f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}",
+        ]
         with (serving(site, f'<body style="margin:0"><iframe style="{style}" src="/{page}"></iframe>') as server,
               tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile):
             subprocess.run([*command(browser, profile), *flags, server.address], check=True, timeout=120,

@@ -36,7 +36,7 @@ smartquotes_action = "D"  # dashes only: quotes stay as they are typed
 highlight_language = "none"  # formulas are no Python; examples say what they are
 toc_object_entries_show_parents = "hide"
 
-myst_heading_anchors = 4  # links such as nouns.md#float32
+myst_heading_anchors = 4  # links such as components.md#float32
 myst_links_external_new_tab = False
 
 default_role = "py:obj"  # `NORMA` in a docstring is a link where it can be one
@@ -95,18 +95,39 @@ def gallery():
         words = re.sub(r"^Draw \S+(?: and \S+)?[:,] (.)", lambda match: match[1].upper(), words)
         pictures = sorted(HERE.glob(f"images/{script.stem.removeprefix('make_')}.*"))
         if pictures:
-            figures.append((script.stem.removeprefix("make_"), [words], [(words, picture) for picture in pictures], script))
+            figures.append(
+                (script.stem.removeprefix("make_"), [words], [(words, picture) for picture in pictures], script)
+            )
     of_script = {}
     for experiment in EXPERIMENTS.values():
         of_script.setdefault(experiment.run.__module__.replace(".", "/") + ".py", []).append(experiment)
     for script, found in of_script.items():
-        pictures = [(experiment.title, HERE / "images" / "experiments" / f"{experiment.name}.png") for experiment in found]
-        figures.append((", ".join(experiment.name for experiment in found), [title for title, _ in pictures], pictures, HERE / script))
+        pictures = [
+            (experiment.title, HERE / "images" / "experiments" / f"{experiment.name}.png") for experiment in found
+        ]
+        figures.append(
+            (
+                ", ".join(experiment.name for experiment in found),
+                [title for title, _ in pictures],
+                pictures,
+                HERE / script,
+            )
+        )
     lines = []
     for name, words, pictures, script in figures:
         shown = (f"![{alt}]({picture.relative_to(HERE).as_posix()})\n" for alt, picture in pictures)
         code = [f"```{{literalinclude}} {os.path.relpath(script, HERE)}", ":language: python", "```"]
-        lines += ["", f"## {name.replace('_', ' ')}", "", "; ".join(words), "", *shown, "````{dropdown} The code", *code, "````"]
+        lines += [
+            "",
+            f"## {name.replace('_', ' ')}",
+            "",
+            "; ".join(words),
+            "",
+            *shown,
+            "````{dropdown} The code",
+            *code,
+            "````",
+        ]
     return "\n".join(lines) + "\n"
 
 

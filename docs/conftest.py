@@ -12,7 +12,6 @@ import pytest
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "examples"))  # video.py
 NEEDS = {
-    "howto/capymoa.md": ("capymoa",),
     "howto/river.md": ("river", "pandas"),
     "howto/scikit-learn.md": ("sklearn", "pandas"),
     "howto/sparse.md": ("scipy", "sklearn"),
@@ -40,7 +39,7 @@ def run(command):
         except SystemExit as end:
             status = end.code
     for line in said.getvalue().splitlines():
-        print(line[4:-14] if line.startswith("    ") else textwrap.fill(line, 88))
+        print(line[4:-12] if line.startswith("    ") else textwrap.fill(line, 88))
     if status:
         print("exit status", status)
 

@@ -11,7 +11,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from onlinekernels.bank import Bank
-from onlinekernels.base.estimator import OnlineLearner
+from onlinekernels.base.estimator import Estimator
 from onlinekernels.budgets import Budget
 from onlinekernels.preprocessing.encoding import RunningEncoder
 from onlinekernels.kernels import Kernel
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from typing_extensions import Self  # type checkers bring it; of Python itself from 3.11 on
 
 __all__ = [
-    "Any", "Array", "ArrayLike", "Bank", "Budget", "Callable", "ClassWeight", "Examples", "Executor", "Generator", "Kernel",
-    "KernelLike", "LabelStructure", "Loss", "Members", "OnlineLearner", "Path", "RunningEncoder", "RunningScaler", "Self",  # noqa: F822
-    "Sequence", "Step",
+    "Any", "Array", "ArrayLike", "Bank", "Budget", "Callable", "ClassWeight", "Estimator", "Examples", "Executor",
+    "Generator", "Kernel", "KernelLike", "LabelStructure", "Loss", "Members", "Path",
+    "RunningEncoder", "RunningScaler", "Self", "Sequence", "Step",  # noqa: F822
 ]
 
 Array: TypeAlias = npt.NDArray[Any]
-Examples: TypeAlias = Any  # rows: arrays, sparse matrices, data frames, lists of lists or dictionaries; objects, if the kernel takes them
+# Rows: arrays, sparse matrices, data frames, lists of lists or dictionaries; objects, if the kernel takes them
+Examples: TypeAlias = Any
 Path: TypeAlias = "str | os.PathLike[str]"
 KernelLike: TypeAlias = "Kernel | str | Callable[[Any, Any], float]"
 ClassWeight: TypeAlias = "Mapping[Any, float] | str"
-Members: TypeAlias = "Sequence[OnlineLearner] | Mapping[str, OnlineLearner]"
+Members: TypeAlias = "Sequence[Estimator] | Mapping[str, Estimator]"

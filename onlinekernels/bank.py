@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
+from collections import Counter
 from itertools import islice
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import numpy as np
 
 from onlinekernels._core.bank import LANES_CODES, Models
 from onlinekernels._core.formulas.vectorized import all_finite
-from onlinekernels._core.lock import Turn
+from onlinekernels._core.lock import ReadWriteLock
 from onlinekernels._core.engine import REASONS
 from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.algorithms.implicit import Implicit
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 __all__ = ["Bank"]
 
 MOST_THREADS = 1024
-NUMBERS = {"t_": "t", "intercept_": "offset"}
+RULES = {"silk": SILK, "norma": NORMA}
+LANES, MOST_TERMS = LANES_CODES["lanes"], LANES_CODES["most slots"]
+PIECE = 2**28  # features of terms that rows are compared with between two looks at Ctrl-C: less than a second
+ATTRIBUTES = {"t_": "t", "intercept_": "offset", "margin_": "scalar", "width_": "scalar"}  # numbers of all models
 
 
 @dataclass(eq=False, repr=False)
@@ -54,7 +57,7 @@ class Bank(Parameterized):
         numbers, sqrt(d) for novelty. That is for features of the size of 1: all models share it, whatever their rows
         are.
     n_models : int or None
-        So many models, numbered from 0. None: models have keys.
+        Number of models, which are numbered from 0. None: models have keys.
     rule : "silk" or "norma"
         Implicit steps, as `SILK` makes them, or gradient steps, as `NORMA` does.
     budget : int, Recent or Smallest
@@ -122,7 +125,7 @@ class Bank(Parameterized):
         self._begin()
 
     def _begin(self):
-        self._turn = Turn()
+        self._lock = ReadWriteLock()
         self._plan = self._models = None  # the plan counts once there are models
 
     @property
@@ -151,7 +154,7 @@ class Bank(Parameterized):
             Rows that count; the others are not even looked at.
         classes : both labels, needed at most on the first call
         """
-        with self._turn.alone:
+        with self._lock.alone:
             self._visit(X, y, keys, active, classes, learning=True)
         return self
 
@@ -164,7 +167,7 @@ class Bank(Parameterized):
         scores : array of shape (n,)
             f(x) + offset of the row's model, for every task; NaN for rows that are not active.
         """
-        with self._turn.alone:
+        with self._lock.alone:
             return self._visit(X, y, keys, active, classes, learning=True)
 
     def _visit(self, X, y, keys, active, classes, learning):
@@ -181,29 +184,29 @@ class Bank(Parameterized):
             active = checked_mask(active, n)
             if not all_finite(X):
                 validation.check_points(np.where(active[:, None], X, 0))
-        numbers, newcomers = self._numbers(plan, keys, n, active)
+        numbers, new_keys = self._numbers(plan, keys, n, active)
         if learning:
             y, labels = targets(plan, self._labels, y, n, active, classes)
             models = models or Models(dtype=X.dtype, **plan.core())
-            return self._run(plan, models, X, y, labels, numbers, newcomers, active, threads)
+            return self._run(plan, models, X, y, labels, numbers, new_keys, active, threads)
         if models is None:
             raise validation.not_fitted(self)
         return self._run(plan, models, X, None, None, numbers, None, active, threads)
 
-    def _run(self, plan, models, X, y, labels, numbers, newcomers, active, threads):
-        """Scores of checked rows, which are learned unless newcomers is None.
+    def _run(self, plan, models, X, y, labels, numbers, new_keys, active, threads):
+        """Scores of checked rows, which are learned unless new_keys is None.
 
         An error or Ctrl-C stops before the first piece or between two; the exception says how many rows were learned.
         """
-        learning, known, visited = newcomers is not None, models.n, models.visited
-        n = plan.n_models or known + len(newcomers or ())
+        learning, known, visited = new_keys is not None, models.n, models.visited
+        n = plan.n_models or known + len(new_keys or ())
         scores = np.empty(len(X)) if numbers is None and active is None else np.full(len(X), np.nan)
         if numbers is not None:
             if active is not None:
                 numbers, active = np.where(active, numbers, -1), None
             scores[numbers >= n] = 0.0  # a key that has not appeared scores like a new model
         several = len(X) > plan.rows_at_a_time
-        how = {"threads": threads, "learning": learning, "labels": labels, "keys": newcomers}
+        how = {"threads": threads, "learning": learning, "labels": labels, "keys": new_keys}
         how["active"] = None if active is None else active.view(np.uint8)
         if several and learning and numbers is not None:
             how["failed"] = np.zeros(-(-n // LANES) * LANES, dtype=np.uint8)
@@ -212,11 +215,12 @@ class Bank(Parameterized):
             if learning:
                 models.reserve(n)
             for rows, groups, (first, last) in pieces(len(X), numbers, n, plan.rows_at_a_time):
-                if several and newcomers:  # a key appears with its first row
+                if several and new_keys:  # a key appears with its first row
                     n = max(models.n, 1 + int(numbers[rows].max()))
-                    how["keys"] = dict(islice(newcomers.items(), models.n - known, n - known))
+                    how["keys"] = dict(islice(new_keys.items(), models.n - known, n - known))
                 length = rows.stop - rows.start
-                outcomes.append(models.visit(X, y, scores, groups=groups, first=first, last=last, rows=length, n=n, **how))
+                visit = models.visit(X, y, scores, groups=groups, first=first, last=last, rows=length, n=n, **how)
+                outcomes.append(visit)
         except BaseException as error:
             if learning:
                 error.rows_learned = models.visited - visited
@@ -230,8 +234,8 @@ class Bank(Parameterized):
     # ---- Predicting ---------------------------------------------------------------------------
 
     def scores(self, X: Examples, keys: Any = None, active: ArrayLike | None = None) -> Array:
-        """f(x) + offset of the rows' models, as `progressive` gives it, without learning; 0 for a key without a model."""
-        with self._turn.shared:
+        """f(x) + offset of the rows' models, as in `progressive`, without learning; 0 for a key without a model."""
+        with self._lock.shared:
             return self._visit(X, None, keys, active, None, learning=False)
 
     def predict(self, X: Examples, keys: Any = None, active: ArrayLike | None = None) -> Array:
@@ -239,7 +243,7 @@ class Bank(Parameterized):
 
         Rows that are not active get None, NaN or 0.
         """
-        with self._turn.shared:
+        with self._lock.shared:
             scores = self._visit(X, None, keys, active, None, learning=False)
             task = self._plan.loss.task
             if task == "regression":
@@ -265,11 +269,11 @@ class Bank(Parameterized):
     # ---- The models one by one -----------------------------------------------------------------
 
     def __len__(self):
-        with self._turn:
+        with self._lock:
             return 0 if self._models is None else self._models.n
 
     def __contains__(self, key):
-        with self._turn:
+        with self._lock:
             try:
                 self._number(key)
             except KeyError:
@@ -288,7 +292,7 @@ class Bank(Parameterized):
 
         It is a copy: what it learns from then on does not come back to the bank.
         """
-        with self._turn:
+        with self._lock:
             number = self._number(key)
             learned = {name: array[0] for name, array in self._models.gather([number]).items()}
             model = self._plan.blank()
@@ -305,18 +309,18 @@ class Bank(Parameterized):
 
     @property
     def keys_(self) -> Any:
-        with self._turn:
+        with self._lock:
             return list(self._index) if self._attribute().n_models is None else list(range(self._models.n))
 
     @property
     def n_terms_(self) -> int:
-        with self._turn:
+        with self._lock:
             self._attribute()
             return self._models.term_counts()
 
     @property
     def classes_(self) -> Any:
-        with self._turn:
+        with self._lock:
             self._attribute()
             if self._labels is None:
                 raise AttributeError("classes_ exists for losses of two classes only.")
@@ -324,16 +328,13 @@ class Bank(Parameterized):
 
     def __getattr__(self, name):
         """Fitted numbers of all models."""
-        if name in ("margin_", "width_"):
-            with self._turn:
-                if self._attribute().loss.scalar_name != name[:-1]:
-                    raise AttributeError(f"The loss {self._plan.loss!r} has no {name[:-1]}.")
-                return self._models.values("scalar")
-        if name in NUMBERS:
-            with self._turn:
-                self._attribute()
-                return self._models.values(NUMBERS[name])
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name not in ATTRIBUTES:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        with self._lock:
+            loss = self._attribute().loss
+            if ATTRIBUTES[name] == "scalar" and loss.scalar_name != name[:-1]:
+                raise AttributeError(f"The loss {loss!r} has no {name[:-1]}.")
+            return self._models.values(ATTRIBUTES[name])
 
     def _attribute(self):
         if self.__dict__.get("_models") is None:
@@ -343,14 +344,13 @@ class Bank(Parameterized):
     def take(self, keys: Any) -> Any:
         """A bank with copies of the models of some keys, which differ; for banks with keys."""
         keys = list(keys)
-        with self._turn:
+        with self._lock:
             if self._attribute().n_models is not None:
                 raise ValueError("take is for banks with keys; this one has n_models=.")
             part = keys, self._models.gather([self._number(key) for key in keys])
             labels = self._labels
-        twice = first_repeated(keys)
-        if twice:
-            raise ValueError(f"keys must differ. Got {twice[0]!r} twice.")
+        for key in repeated(keys):
+            raise ValueError(f"keys must differ. Got {key!r} twice.")
         return self._with_models([part], labels)
 
     @staticmethod
@@ -368,15 +368,14 @@ class Bank(Parameterized):
                 raise ValueError("Only banks with keys can be joined; this one has n_models=.")
             if not bank._plan.is_like(first._plan) or bank._models.dtype != first._models.dtype:
                 raise ValueError(f"Banks to be joined must have the same parameters. Got {first!r} and {bank!r}.")
-            with bank._turn:
+            with bank._lock:
                 if bank._labels is not None and bank.classes_.tolist() != labels.classes.tolist():
                     raise ValueError(
                         f"Banks to be joined must have the same classes. Got {labels.classes} and {bank.classes_}."
                     )
                 parts.append((bank.keys_, bank._models.gather(np.arange(bank._models.n))))
-        twice = first_repeated([key for keys, _ in parts for key in keys])
-        if twice:
-            raise ValueError(f"Banks to be joined must not share keys. {twice[0]!r} is in two of them.")
+        for key in repeated(key for keys, _ in parts for key in keys):
+            raise ValueError(f"Banks to be joined must not share keys. {key!r} is in two of them.")
         return first._with_models(parts, labels)
 
     def _with_models(self, parts, labels):
@@ -406,47 +405,60 @@ class Bank(Parameterized):
         """(number of each row's model, keys that are new with their numbers); None without keys: row m is model m's."""
         if keys is None:
             if plan.n_models is None:
-                raise ValueError("This bank has a model for each key: pass keys=..., or give n_models= when you make it.")
+                raise ValueError(
+                    "This bank has a model for each key: pass keys=..., or give n_models= when you make it."
+                )
             if n != plan.n_models:
-                raise ValueError(f"X must have a row for each of the {plan.n_models} models. Got {n} rows instead; pass keys=...")
+                raise ValueError(
+                    f"X must have a row for each of the {plan.n_models} models. Got {n} rows; pass keys=..."
+                )
             return None, {}
         if plan.n_models is not None:
             return checked_numbers(keys, n, plan.n_models), {}
         keys, index = as_keys(keys, n), self._index
         try:
             known = list(map(index.get, keys))
-            newcomers = {}
+            new_keys = {}
             for i, number in enumerate(known):
                 if number is None:
                     if active is not None and not active[i]:
                         known[i] = 0
                         continue
-                    known[i] = newcomers.setdefault(keys[i], len(index) + len(newcomers))
+                    known[i] = new_keys.setdefault(keys[i], len(index) + len(new_keys))
         except TypeError as error:
             raise TypeError(f"keys must be hashable, such as numbers, strings or tuples: {error}.") from error
-        if any(key != key for key in newcomers):
+        if any(key != key for key in new_keys):
             raise ValueError("keys contains NaN, which is not equal to itself and cannot name a model.")
-        return np.array(known, dtype=np.int64), newcomers
+        return np.array(known, dtype=np.int64), new_keys
 
     # ---- Files and pickles --------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
-        """Write the bank to one .npz file that `Bank.load` continues from, bit for bit. Keys must be numbers or strings."""
-        self._checked_threads()  # what `load` refuses is not written
-        with self._turn:
-            write(self, path)
+        """Write the bank to one .npz file, for `Bank.load` to continue bit for bit; keys are numbers or strings."""
+        with self._lock:
+            learned = self._to_dict()
+        arrays: dict[str, Array] = {}
+        if learned is not None:
+            if any(type(key) not in (bool, int, float, str) for key in learned["keys"] or ()):
+                raise TypeError("Keys must be numbers or strings to be saved. Pickle the bank instead.")
+            learned |= {part: files.encoded(learned[part], arrays) for part in ("params", "models")}
+        params = files.encoded(self.get_params(deep=False), arrays)
+        files.write(os.fspath(path), {"algorithm": "Bank", "params": params, "state": learned}, arrays, Bank._of_file)
 
     @staticmethod
     def load(path: Path) -> Bank:
         """Read a bank that `save` wrote."""
-        header, learned = read(path)
-        try:
-            bank = Bank(**header)
-            bank._checked_threads()
-            if learned is not None:
-                bank._restore(learned)
-        except (KeyError, TypeError, AttributeError, ValueError, OverflowError, MemoryError) as error:
-            raise ValueError(f"{path} cannot be loaded: {error}.") from error
+        return files.read(path, Bank._of_file)
+
+    @staticmethod
+    def _of_file(header, arrays):
+        """The bank of a file."""
+        if header.get("algorithm") != "Bank":
+            raise ValueError(f"it holds a {header.get('algorithm')}, not a bank; use onlinekernels.load")
+        bank, learned = Bank(**files.decoded(header["params"], arrays)), header["state"]
+        bank._checked_threads()
+        if learned is not None:
+            bank._restore({**learned, **{part: files.decoded(learned[part], arrays) for part in ("params", "models")}})
         return bank
 
     def _to_dict(self):
@@ -479,7 +491,7 @@ class Bank(Parameterized):
         self._plan, self._models = plan, models
 
     def __getstate__(self):
-        with self._turn:
+        with self._lock:
             return {"params": self.get_params(deep=False), "learned": self._to_dict()}
 
     def __setstate__(self, state):
@@ -489,7 +501,7 @@ class Bank(Parameterized):
 
     def _check(self):
         """Assert every invariant."""
-        with self._turn:
+        with self._lock:
             if self._models is None:
                 return
             self._models._check()
@@ -511,17 +523,9 @@ def raise_failure(outcomes, learning):
     raise error
 
 
-def first_repeated(keys):
-    """The first of some keys that was there before, in a list; an empty list if all differ."""
-    if len(set(keys)) == len(keys):
-        return []
-    seen = set()
-    return [next(key for key in keys if key in seen or seen.add(key))]
-
-
-RULES = {"silk": SILK, "norma": NORMA}
-MOST_TERMS = LANES_CODES["most slots"]
-PIECE = 2**28  # features of terms that rows are compared with between two looks at Ctrl-C: less than a second
+def repeated(keys):
+    """Keys that are there more than once."""
+    return [key for key, count in Counter(keys).items() if count > 1]
 
 
 class BankPlan:
@@ -533,7 +537,9 @@ class BankPlan:
         plan = self.plan = self.blank()._plan().resolved(defaults.Data(bank.n_features))
         self.loss = plan.loss
         if plan.loss.task == "multiclass" or not plan.loss.is_compiled():
-            raise ValueError(f"A Bank takes a built-in loss of two classes, of regression or of novelty. Got {plan.loss!r}.")
+            raise ValueError(
+                f"A Bank takes a built-in loss of two classes, of regression or of novelty. Got {plan.loss!r}."
+            )
         if plan.loss.margin_step == LOG:
             raise ValueError("A Bank has no margin_step='log'. Use a number or None.")
         if type(plan.kernel) not in (Gaussian, Linear):
@@ -543,10 +549,10 @@ class BankPlan:
                 f"The 'budget' of a Bank must be an integer, Recent or Smallest of at most {MOST_TERMS} terms. "
                 f"Got {self.params['budget']!r}."
             )
-        if plan.rule.adapts_step:
-            raise ValueError("A Bank has no step=MetaDescent. Use Fixed, InverseSqrt or Decaying.")
-        blocks = PIECE // (plan.budget.size * (self.n_features + 4) * LANES_CODES["lanes"])
-        self.rows_at_a_time = max(int(blocks), 64) * LANES_CODES["lanes"]
+        if plan.rule.adapts_step or plan.rule.step.is_own():
+            raise ValueError(f"A Bank has no step={plan.rule.step!r}. Use Fixed, InverseSqrt or Decaying.")
+        blocks = PIECE // (plan.budget.size * (self.n_features + 4) * LANES)
+        self.rows_at_a_time = max(int(blocks), 64) * LANES
 
     def blank(self):
         """An ordinary model with these parameters that has learned nothing."""
@@ -582,26 +588,25 @@ class BankPlan:
         return self.n_features == other.n_features and all(same_parameters(mine[name], others[name]) for name in mine)
 
 
-LANES = LANES_CODES["lanes"]
-
-
 def as_keys(keys, n):
     """n keys as a list; numpy's numbers become Python's, which are equal and hash faster."""
     if isinstance(keys, str) or not hasattr(keys, "__len__"):
-        raise TypeError(f"keys must be a list or array with a key for each row of X. Got {type(keys).__name__} instead.")
+        raise TypeError(
+            f"keys must be a list or array with a key for each row of X. Got {type(keys).__name__} instead."
+        )
     if isinstance(keys, (list, tuple)):
         keys = [key.item() if isinstance(key, np.generic) else key for key in keys]
     else:
-        column = np.asarray(keys)
-        if column.ndim != 1:
-            raise ValueError(f"keys must be one-dimensional. Got an array of shape {column.shape} instead.")
-        keys = column.tolist()
+        keys = np.asarray(keys)
+        if keys.ndim != 1:
+            raise ValueError(f"keys must be one-dimensional. Got an array of shape {keys.shape} instead.")
+        keys = keys.tolist()
     validation.check_length(keys, n, "keys")
     return keys
 
 
 def pieces(n, numbers, n_models, rows):
-    """The n rows of a call, so many at a time: (slice, groups or None, (first place, end of places))."""
+    """The n rows of a call, so many at a time: (slice, groups or None, (first block, end of blocks))."""
     for begin in range(0, n, rows):
         end = min(begin + rows, n)
         if numbers is None:
@@ -665,46 +670,3 @@ def targets(plan, labels, y, n, active=None, classes=None):
     y = np.zeros(n)
     y[rows] = some
     return y, labels
-
-
-def write(bank, path):
-    """Write a bank; see `Bank.save`."""
-    learned, arrays = bank._to_dict(), {}
-    if learned is not None:
-        if any(type(key) not in (bool, int, float, str) for key in learned["keys"] or ()):
-            raise TypeError("Keys must be numbers or strings to be saved. Pickle the bank instead.")
-        learned = {**learned, "params": encoded(learned["params"], arrays), "models": encoded(learned["models"], arrays)}
-    header = {
-        "format": files.FORMAT,
-        "version": files.VERSION,
-        "algorithm": "Bank",
-        "params": encoded(bank.get_params(deep=False), arrays),
-        "state": learned,
-    }
-    header["digest"] = files._digest(header, arrays)
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    files._write(os.fspath(path), arrays)
-
-
-def read(path):
-    """(parameters, what is learned or None) from a file that `save` wrote."""
-    path = os.fspath(path)
-    path = path if os.path.exists(path) or path.endswith(".npz") else path + ".npz"
-    header, arrays = files._read(path)
-    if header.get("algorithm") != "Bank":
-        raise ValueError(f"{path} holds a {header.get('algorithm')}, not a bank; use onlinekernels.load.")
-    try:
-        params, learned = decoded(header["params"], arrays), header["state"]
-        if learned is not None:
-            learned = {**learned, "params": decoded(learned["params"], arrays), "models": decoded(learned["models"], arrays)}
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{path} cannot be loaded: {error}.") from error
-    return params, learned
-
-
-def encoded(values, arrays):
-    return {name: files._encoded(value, name, arrays) for name, value in values.items()}
-
-
-def decoded(values, arrays):
-    return {name: files._decoded(value, arrays) for name, value in values.items()}

@@ -2,19 +2,24 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onlinekernels._core.budgets import (MergingBudget, ProjectingBudget, RandomBudget, RecentBudget, RedundantBudget,
-                                         ShrinkingBudget, SmallestBudget, SublinearBudget, UnlimitedBudget,
-                                         WindowBudget)
+from onlinekernels._core.budgets import (MergingBudget, ProjectingBudget, QuantizedBudget, RandomBudget, RecentBudget,
+                                         RedundantBudget, ShrinkingBudget, SmallestBudget, SublinearBudget,
+                                         UnlimitedBudget, WindowBudget)
 from onlinekernels.base.params import Parameterized
-from onlinekernels.base.validation import bad_parameter, check_count, check_flag, check_integer, check_part, check_share
+from onlinekernels.base.validation import (
+    bad_parameter, check_count, check_flag, check_integer, check_part, check_positive, check_share,
+)
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any
 
-__all__ = ["Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear", "RandomRemoval", "Redundant", "Merging", "Projecting",
-           "Reservoir", "Shrinking"]
+__all__ = [
+    "Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear", "RandomRemoval", "Redundant", "Merging",
+    "Projecting", "Quantized", "Reservoir", "Shrinking",
+]
 
 
 def check_seed(owner, name):
@@ -22,19 +27,40 @@ def check_seed(owner, name):
     return check_integer(owner, name, 0)
 
 
+def check_norms(budget, plan):
+    """ValueError if a rule needs |f| exact under a budget that moves terms."""
+    if plan.rule.exact_norms:
+        raise ValueError(f"budget={budget!r} moves points, so that |f| cannot be kept exact here. Use Projecting.")
+
+
 class Budget(Parameterized):
     """Base of all budgets.
+
+    One of your own defines ``evict(coefficients, births)``. It is asked whenever a term is about to enter; `births` are
+    the numbers of the examples that made the terms, oldest first, that of the candidate last, and `coefficients` has a
+    column for each of them and a row for each output. It gives the index of the one that goes, or None if all may stay.
+    What it answers must depend on nothing else. It costs a Python call for each new term.
 
     Parameters
     ----------
     size : int
         How many terms stay, omega in I and V; at least 1.
+
+    Examples
+    --------
+    >>> from onlinekernels import NORMA, Budget
+    >>> class SecondOldest(Budget):
+    ...     def evict(self, coefficients, births):
+    ...         return 1 if len(births) > 4 else None
+    >>> model = NORMA("squared", "gaussian", budget=SecondOldest())
+    >>> model.fit([[float(i)] for i in range(8)], range(8, 16)).support_vectors_.ravel()
+    array([0., 5., 6., 7.])
     """
 
     _size: str | None = None  # the parameter that counts terms or examples
     looks_at_kernel = False  # whether it needs kernel values between terms, which trees do not have
     shares_out = False  # whether what goes is shared out among terms that stay, which may be of other labels
-    moves_points = False  # whether terms leave the places of examples
+    moves_points = False  # whether terms leave the points of examples
 
     def validate(self) -> None:
         """Raise ValueError for a parameter out of range."""
@@ -43,7 +69,7 @@ class Budget(Parameterized):
     def check_use(self, plan: Any) -> Any:
         """Raise ValueError for a plan that cannot have this budget."""
 
-    def room(self, t: Any) -> Any:
+    def capacity(self, t: Any) -> Any:
         """How many terms there may be after t examples; None for any number."""
         return None if self._size is None else getattr(self, self._size)
 
@@ -60,14 +86,21 @@ class Unlimited(Budget):
     {K}
     """
 
-    def __init__(self) -> None:
-        pass
-
     def core(self) -> Any:
         return UnlimitedBudget()
 
 
-class Recent(Budget):
+@dataclass(eq=False, repr=False)
+class _OfTerms(Budget):
+    """A number of terms."""
+
+    size: int
+
+    _size = "size"
+    _values = {"size": check_count}
+
+
+class Recent(_OfTerms):
     """A circular buffer of the `size` most recent terms (V 5.5).
 
     Only examples that got a coefficient count. O(1) per step.
@@ -81,12 +114,6 @@ class Recent(Budget):
     {V}
     """
 
-    _size = "size"
-    _values = {"size": check_count}
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
     def core(self) -> Any:
         return RecentBudget(int(self.size))
 
@@ -97,10 +124,11 @@ class _Latest(Budget):
         self.validate()
         return self.core().lengths(t)
 
-    def room(self, t: Any) -> Any:
+    def capacity(self, t: Any) -> Any:
         return self.length(t + 1)
 
 
+@dataclass(eq=False, repr=False)
 class Window(_Latest):
     """The terms among the last `steps` examples, whether or not those made terms (K Fig. 1).
 
@@ -116,21 +144,20 @@ class Window(_Latest):
     {K}
     """
 
+    steps: int
+
     _size = "steps"
     _values = {"steps": check_count}
-
-    def __init__(self, steps: int) -> None:
-        self.steps = steps
 
     def core(self) -> Any:
         return WindowBudget(int(self.steps))
 
 
-class Smallest(Budget):
+class Smallest(_OfTerms):
     """The `size` terms with the largest coefficients (I 2.1).
 
-    A newcomer is appended; then the term with the smallest absolute coefficient goes, the oldest
-    among equals, which may be the newcomer itself. O(log size) per step.
+    A candidate is appended; then the term with the smallest absolute coefficient goes, the oldest
+    among equals, which may be the candidate itself. O(log size) per step.
 
     Parameters
     ----------
@@ -141,16 +168,11 @@ class Smallest(Budget):
     {I}
     """
 
-    _size = "size"
-    _values = {"size": check_count}
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
     def core(self) -> Any:
         return SmallestBudget(int(self.size))
 
 
+@dataclass(eq=False, repr=False)
 class Sublinear(_Latest):
     """A window of max(start, ceil(t^exponent)) examples (K Thm 6).
 
@@ -177,29 +199,33 @@ class Sublinear(_Latest):
     array([ 3,  4, 10])
     """
 
+    exponent: float = 0.6
+    start: int = 1
+
     _size = "start"
     _values = {"start": check_count, "exponent": check_share}
-
-    def __init__(self, exponent: float = 0.6, start: int = 1) -> None:
-        self.exponent = exponent
-        self.start = start
 
     def core(self) -> Any:
         return SublinearBudget(int(self.start), float(self.exponent))
 
 
-class RandomRemoval(Budget):
-    """When a newcomer is one too many, another term goes that is drawn by lot.
+@dataclass(eq=False, repr=False)
+class RandomRemoval(_OfTerms):
+    """When a candidate is one too many, another term goes, at random.
 
     Random budget Perceptrons (Cavallanti, Cesa-Bianchi and Gentile 2007, "Tracking the best hyperplane with a simple
-    budget Perceptron") are `Perceptron` with this budget. The lot is a function of the seed and the stream, so the same
-    examples give the same terms, in chunks of any size and after saving and loading. O(size) per step at most.
+    budget Perceptron") are `Perceptron` with this budget. The draw is a function of the seed and the stream, so the
+    same examples give the same terms, in chunks of any size and after saving and loading. O(size) per step at most.
 
     Parameters
     ----------
     {size}
     seed : int
-        Another one draws other lots; at least 0.
+        Another one draws others; at least 0.
+    bound : float or None
+        Make up for what goes, as BOGD does (Zhao, Wang, Wu, Jin and Hoi 2012, "Fast bounded online gradient descent
+        algorithms"): those that stay grow by size / (size - 1), and then all of f shrinks until no coefficient is
+        larger than this. None leaves those that stay as they are. For `NORMA` with a step that does not adapt itself.
 
     Examples
     --------
@@ -209,23 +235,35 @@ class RandomRemoval(Budget):
     3
     """
 
-    _size = "size"
-    _values = {"size": check_count, "seed": check_seed}
+    seed: int = 0
+    bound: float | None = None
 
-    def __init__(self, size: int, seed: int = 0) -> None:
-        self.size = size
-        self.seed = seed
+    _values = _OfTerms._values | {"seed": check_seed}
+    looks_at_kernel = property(lambda self: self.bound is not None)  # in trees f cannot be multiplied here
+
+    def validate(self) -> None:
+        super().validate()
+        if self.bound is not None:
+            check_positive(self, "bound")
+            if self.size < 2:
+                raise ValueError(f"size must be at least 2 with a bound: one makes up for another. Got {self.size}.")
+
+    def check_use(self, plan: Any) -> Any:
+        if self.bound is not None and (
+                not plan.rule.takes_gradient_steps or plan.rule.exact_norms or plan.rule.adapts_step):
+            raise ValueError(f"budget={self!r} is for NORMA with a step that does not adapt itself.")
 
     def core(self) -> Any:
-        return RandomBudget(int(self.size), int(self.seed))
+        return RandomBudget(int(self.size), int(self.seed), float(self.bound or 0.0))
 
 
-class Reservoir(Budget):
+@dataclass(eq=False, repr=False)
+class Reservoir(_OfTerms):
     """A uniform sample of all rows so far, for a `Smoother`: each of them is there with the same probability.
 
-    Rows come in bursts, and the latest ones may all be odd; a sample of all has its fair share of them. What is drawn
-    depends on the seed and the number of rows alone, so the same examples give the same sample, in chunks of any size.
-    O(1) per row.
+    Rows come in bursts, and the latest ones may all be unusual; a sample of all has its fair share of them. What is
+    drawn depends on the seed and the number of rows alone, so the same examples give the same sample, in chunks of any
+    size. O(1) per row.
 
     Parameters
     ----------
@@ -234,7 +272,7 @@ class Reservoir(Budget):
         After how many rows the past fades: a row is there with a probability like exp(-age / memory). At least 1; less
         than `size` counts as `size`. None is for ever.
     seed : int
-        Another one draws other lots; at least 0.
+        Another one draws others; at least 0.
 
     Examples
     --------
@@ -244,13 +282,10 @@ class Reservoir(Budget):
     50
     """
 
-    _size = "size"
-    _values = {"size": check_count, "seed": check_seed}
+    memory: int | None = None
+    seed: int = 0
 
-    def __init__(self, size: int, memory: int | None = None, seed: int = 0) -> None:
-        self.size = size
-        self.memory = memory
-        self.seed = seed
+    _values = _OfTerms._values | {"seed": check_seed}
 
     def validate(self) -> None:
         super().validate()
@@ -258,16 +293,17 @@ class Reservoir(Budget):
             check_count(self, "memory")
 
     def core(self) -> Any:
-        raise ValueError("Reservoir is a sample of rows, for Smoother. RandomRemoval is the budget of terms that is drawn by lot.")
+        raise ValueError("Reservoir is a sample of rows, for Smoother. RandomRemoval drops terms at random.")
 
 
-class Redundant(Budget):
+@dataclass(eq=False, repr=False)
+class Redundant(_OfTerms):
     """The term that f needs least goes: the one whose example would be classified best without it.
 
-    That is, the largest of y_i (f(x_i) - alpha_i k(x_i, x_i)) over the terms, f with the newcomer, which may be the one
-    that goes; with many classes, the margin of the label over all others. The label y_i is the sign of the coefficient,
-    with many classes where it is largest. O(size^2) per new coefficient, and as much memory. Works with every kernel,
-    on objects too; for losses of classes only.
+    That is, the largest of y_i (f(x_i) - alpha_i k(x_i, x_i)) over the terms, f with the candidate, which may be the
+    one that goes; with many classes, the margin of the label over all others. The label y_i is the sign of the
+    coefficient, with many classes where it is largest. O(size^2) per new coefficient, and as much memory. Works with
+    every kernel, also between labels, on objects too; for losses of classes only.
 
     Parameters
     ----------
@@ -290,29 +326,29 @@ class Redundant(Budget):
            [2.1]])
     """
 
-    _size = "size"
-    _values = {"size": check_count, "tighter": check_flag}
-    looks_at_kernel = shares_out = True
+    tighter: bool = False
 
-    def __init__(self, size: int, tighter: bool = False) -> None:
-        self.size = size
-        self.tighter = tighter
+    _values = _OfTerms._values | {"tighter": check_flag}
+    looks_at_kernel = shares_out = True
 
     def check_use(self, plan: Any) -> Any:
         if plan.loss.task not in ("binary", "multiclass"):
-            raise ValueError(f"budget={self!r} needs a loss of classes: it looks at who is classified right. Got {plan.loss!r}.")
+            raise ValueError(
+                f"budget={self!r} needs a loss of classes: it looks at who is classified right. Got {plan.loss!r}."
+            )
 
     def core(self) -> Any:
         return RedundantBudget(int(self.size), bool(self.tighter))
 
 
-class Merging(Budget):
+class Merging(_OfTerms):
     """Two terms become one: the smallest and the one that it loses least with, at the best point between them.
 
-    If a newcomer is one too many, the term with the smallest absolute coefficient, the oldest among equals and maybe
-    the newcomer itself, is merged with another one: z = h a + (1 - h) b with the coefficient that is closest to the
+    If a candidate is one too many, the term with the smallest absolute coefficient, the oldest among equals and maybe
+    the candidate itself, is merged with another one: z = h a + (1 - h) b with the coefficient that is closest to the
     two. Among all partners it is the one for which f changes least. Where signs differ, z is the partner's own point,
-    so f never loses more than by dropping the term. With many outputs the partner is the nearest point.
+    so f never loses more than by dropping the term. With many outputs the partner is the nearest point, and z the best
+    one on the way to it, as the kernel between labels has it.
 
     Terms are not examples any more. O(size) per new coefficient, and O(size^2) memory.
 
@@ -341,44 +377,38 @@ class Merging(Budget):
     array([[0.5]])
     """
 
-    _size = "size"
-    _values = {"size": check_count}
     looks_at_kernel = shares_out = moves_points = True
-
-    def __init__(self, size: int) -> None:
-        self.size = size
 
     def check_use(self, plan: Any) -> Any:
         ops = plan.kernel.ops()
         if not ops or ops[0]["op"] != "gaussian" or any(op["op"] not in ("scale", "shift") for op in ops[1:]):
             raise ValueError(f"budget={self!r} needs a Gaussian kernel, times or plus constants. Got {plan.kernel!r}; "
                              "Projecting works with every kernel.")
-        if plan.rule.exact_norms:
-            raise ValueError(f"budget={self!r} moves points, so that |f| cannot be kept exact here. Use Projecting.")
-        if plan.relates_labels:
-            raise ValueError(f"budget={self!r} needs the delta kernel between labels; a Taxonomy has another. Use Projecting.")
+        check_norms(self, plan)
 
     def core(self) -> Any:
         return MergingBudget(int(self.size))
 
 
-class Projecting(Budget):
+@dataclass(eq=False, repr=False)
+class Projecting(_OfTerms):
     """What goes is projected onto what stays: the other terms take over as much of it as they can.
 
     If k(x_i, .) goes, the coefficients of the others grow by alpha_i K^-1 k_i, with K their kernel matrix and k_i their
     kernel values with x_i. Then f loses no more than what the others do not span, the least that is possible. It is
-    the term that loses least by this that goes; that may be the newcomer. A newcomer that the others nearly span never
-    enters: they take over its coefficient. So on few distinct examples, or with a kernel of few dimensions, there
+    the term that loses least by this that goes; that may be the candidate. A candidate that the others nearly span
+    never enters: they take over its coefficient. So on few distinct examples, or with a kernel of few dimensions, there
     are fewer than `size` terms.
 
-    Works with every kernel, on objects too, and with every loss. O(size^2) per new coefficient, and as much memory.
+    Works with every kernel, also between labels, on objects too, and with every loss. O(size^2) per new coefficient,
+    and as much memory.
 
     Parameters
     ----------
     {size}
     tolerance : float
-        A newcomer is not needed if its distance from the span of the others, squared, is at most this part of k(x, x);
-        in [0, 1). Whatever is asked for, 1e-10 is the least (1e-5 for float32): below there is only rounding.
+        A candidate is not needed if its distance from the span of the others, squared, is at most this part of k(x, x);
+        in [0, 1). Whatever is asked for, 1e-8 is the least (1e-5 for float32): below there is only rounding.
 
     Notes
     -----
@@ -397,19 +427,64 @@ class Projecting(Budget):
     [0.72, 0.93]
     """
 
-    _size = "size"
-    _values = {"size": check_count, "tolerance": check_part}
-    looks_at_kernel = shares_out = True
+    tolerance: float = 0.0
 
-    def __init__(self, size: int, tolerance: float = 0.0) -> None:
-        self.size = size
-        self.tolerance = tolerance
+    _values = _OfTerms._values | {"tolerance": check_part}
+    looks_at_kernel = shares_out = True
 
     def core(self) -> Any:
         return ProjectingBudget(int(self.size), float(self.tolerance))
 
 
-class Shrinking(Budget):
+@dataclass(eq=False, repr=False)
+class Quantized(Budget):
+    """An example that is nearly a term does not become one: that term's coefficient grows by its own.
+
+    Nearly the same is k(x, z) >= coherence * sqrt(k(x, x) k(z, z)); of several such terms it is the nearest, the oldest
+    among equals. So terms cover the examples, however many there are. A term that this leaves with 0 goes. O(terms) per
+    new coefficient. Works with every kernel, on objects too. As the example moves to its neighbour, |f| cannot be kept
+    exact: `ALMA`, `ROMMA`, norm balls and ``exact_norms=True`` refuse it.
+
+    Parameters
+    ----------
+    coherence : float
+        In (0, 1]; 1 joins only examples that the kernel cannot tell apart. For a distance d and a Gaussian it is the
+        kernel's value at d.
+    size : int or None
+        How many terms stay at most: if another one comes, the oldest goes. None is any number.
+
+    Notes
+    -----
+    Chen, Zhao, Zhu and Principe (2012), "Quantized kernel least mean square algorithm".
+
+    Examples
+    --------
+    >>> from onlinekernels import NORMA, Gaussian, Quantized
+    >>> model = NORMA("novelty", Gaussian(1.0), step=1.0, regularization=0.0, budget=Quantized(0.9))
+    >>> model.fit([[0.0], [0.1], [3.0]]).support_vectors_.ravel(), model.dual_coef_
+    (array([0., 3.]), array([[2., 1.]]))
+    """
+
+    coherence: float = 0.9
+    size: int | None = None
+
+    _size = "size"
+    _values = {"coherence": check_share}
+    looks_at_kernel = shares_out = True
+
+    def validate(self) -> None:
+        super().validate()
+        if self.size is not None:
+            check_count(self, "size")
+
+    def check_use(self, plan: Any) -> Any:
+        check_norms(self, plan)
+
+    def core(self) -> Any:
+        return QuantizedBudget(float(self.coherence), self.size and int(self.size))
+
+
+class Shrinking(_OfTerms):
     """The oldest term goes, and all of f is shrunk before, so that little is lost: what `Forgetron` does.
 
     How much it shrinks is tuned on the way, for gradient steps of at most 1 and kernels with k(x, x) <= 1. Two classes.
@@ -421,17 +496,12 @@ class Shrinking(Budget):
     {size}
     """
 
-    _size = "size"
-    _values = {"size": check_count}
     looks_at_kernel = True
-
-    def __init__(self, size: int) -> None:
-        self.size = size
 
     def check_use(self, plan: Any) -> Any:
         if plan.loss.task != "binary" or not plan.rule.takes_gradient_steps:
             raise ValueError(
-                f"budget={self!r} is for gradient steps of two classes: use it with Perceptron, or Forgetron, NORMA or SVMD."
+                f"budget={self!r} is for gradient steps of two classes: Perceptron, Forgetron, NORMA or SVMD."
             )
 
     def core(self) -> Any:
@@ -448,7 +518,7 @@ def as_budget(value, owner, of_int=Recent):
             raise bad_parameter(owner, "budget", "an integer of at least 1 and at most 2**62", value.size)
     if not isinstance(value, Budget):
         raise bad_parameter(owner, "budget", "None, a positive integer or a budget such as Window(200)", value)
-    if type(value).core is Budget.core:
-        raise ValueError(f"{type(value).__name__} must derive from one of {', '.join(__all__[1:])}.")
+    if type(value).core is Budget.core and not hasattr(value, "evict"):
+        raise ValueError(f"{type(value).__name__} is a budget of your own and must define evict(coefficients, births).")
     value.validate()
     return value

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = ["KernelHebbian"]
 BLOCK = 128  # rows whose kernel values among each other are looked at together
 
 
+@dataclass(eq=False, repr=False)
 class KernelHebbian(RunningTransformer):
     """Kernel principal components of a stream, by the kernel Hebbian algorithm with steps that adapt.
 
@@ -101,26 +103,26 @@ class KernelHebbian(RunningTransformer):
     True
     """
 
-    _values = {"n_components": validation.check_count, "delay": validation.check_positive.or_none, "tolerance": validation.check_fraction,
-               "center": validation.check_flag, "epochs": validation.check_count}
+    n_components: int = 2
+    kernel: Kernel | str | None = None
+    _: KW_ONLY
+    step: float | Step | None = None
+    delay: float | None = 300.0
+    budget: int | None = 256
+    tolerance: float = 1e-3
+    center: bool = True
+    epochs: int = 1
 
-    def __init__(self, n_components: int = 2, kernel: Kernel | str | None = None, *, step: float | Step | None = None,
-                 delay: float | None = 300.0, budget: int | None = 256, tolerance: float = 1e-3, center: bool = True,
-                 epochs: int = 1) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.step = step
-        self.delay = delay
-        self.budget = budget
-        self.tolerance = tolerance
-        self.center = center
-        self.epochs = epochs
+    _values = {
+        "n_components": validation.check_count, "delay": validation.check_positive.or_none,
+        "tolerance": validation.check_fraction, "center": validation.check_flag, "epochs": validation.check_count,
+    }
 
     # ---- Learning -----------------------------------------------------------------------------
 
     def fit(self, X: Examples, y: Any = None) -> Self:
         """Forget everything, then learn X, `epochs` times; return self."""
-        with self._turn.alone:
+        with self._lock.alone:
             self._check_values()
             rows = self._checked(None, X)
             state = self._begun(X, rows)
@@ -144,7 +146,7 @@ class KernelHebbian(RunningTransformer):
         return self._shown(X, self._advance(X))
 
     def _advance(self, X):
-        with self._turn.alone:
+        with self._lock.alone:
             self._check_values()
             rows = self._checked(self._state, X)
             self._state, scores = self._after(self._begun(X, rows) if self._state is None else self._state, rows)
@@ -164,10 +166,12 @@ class KernelHebbian(RunningTransformer):
         kernel = Gaussian(math.sqrt(d)) if self.kernel is None else as_kernel(self.kernel, self)
         kernel.validate()
         if kernel.ops() is None or kernel.has_map():
-            raise validation.bad_parameter(self, "kernel", "a built-in kernel on rows of numbers, and no feature map", self.kernel)
+            expected = "a built-in kernel on rows of numbers, and no feature map"
+            raise validation.bad_parameter(self, "kernel", expected, self.kernel)
         step = self._step()
         return {
-            "kernel": kernel, "names": validation.feature_names(X), "t": 0, "points": np.zeros((0, d)), "factor": np.zeros((0, 0)),
+            "kernel": kernel, "names": validation.feature_names(X), "t": 0, "points": np.zeros((0, d)),
+            "factor": np.zeros((0, 0)),
             "components": np.zeros((r, 0)), "traces": np.zeros((r, 0)), "mean": np.zeros(0), "eigenvalues": np.zeros(r),
             "steps": np.full(r, float(step.rate) if isinstance(step, MetaDescent) else 1.0), "products": np.zeros(r),
         }
@@ -187,45 +191,47 @@ class KernelHebbian(RunningTransformer):
         step, t = self._step(), state["t"]
         adapts = isinstance(step, MetaDescent)
         times = np.arange(t + 1, t + 1 + len(rows))
-        sizes = np.ones(len(rows)) if adapts else np.asarray(step.size(times), dtype=float) * np.ones(len(rows))
+        sizes = np.array([1.0 if adapts else step.checked_size(np.inf, int(time)) for time in times])
         if self.delay is not None:
             sizes = sizes / (1.0 + times / float(self.delay))
-        coordinates, known, points, factor = self._joined(state, rows, start)
-        m, joined = coordinates.shape[1], len(state["factor"])
+        coordinates, known, points, factor = self._appended(state, rows, start)
+        m, n_points = coordinates.shape[1], len(state["factor"])
         state = {**state, "t": t + len(rows), "points": points, "factor": factor}
         for name in ("components", "traces", "mean"):
             old = state[name]
             state[name] = np.zeros((*old.shape[:-1], m))
-            state[name][..., :joined] = old
+            state[name][..., :n_points] = old
         for name in ("steps", "products", "eigenvalues"):
             state[name] = state[name].copy()
         scores = np.empty((len(rows), len(state["steps"])))
         hebbian.advance(
             coordinates, known, sizes, state["components"], state["traces"], state["steps"], state["products"],
-            state["eigenvalues"], state["mean"], t, joined, float(step.meta_rate), float(step.memory), adapts, bool(self.center),
-            scores, np.empty((4, m)),
+            state["eigenvalues"], state["mean"], t, n_points, float(step.meta_rate), float(step.memory), adapts,
+            bool(self.center), scores, np.empty((4, m)),
         )
         if not all(all_finite(state[name]) for name in ("components", "traces", "eigenvalues", "mean")):
             wrong = np.flatnonzero(~np.isfinite(scores).all(axis=1))
-            raise row_error(ValueError, start + (wrong[0] if len(wrong) else 0), "is too large for the kernel: components overflow.")
+            row = start + (wrong[0] if len(wrong) else 0)
+            raise row_error(ValueError, row, "is too large for the kernel: components overflow.")
         return state, scores
 
-    def _joined(self, state, rows, start):
+    def _appended(self, state, rows, start):
         """(coordinates of rows (n, m), how many of them each row had in its time, points, their Cholesky factor)."""
         kernel, factor, points = state["kernel"], state["factor"], state["points"]
-        room = math.inf if self.budget is None else self.budget
+        capacity = math.inf if self.budget is None else self.budget
         with np.errstate(over="ignore", invalid="ignore"):
             own = kernel.diagonal(rows)
             coordinates = self._coordinates(state, rows)
             if not (all_finite(own) and all_finite(coordinates)):
                 wrong = ~np.isfinite(own) | ~np.isfinite(coordinates).all(axis=1)
-                raise row_error(ValueError, start + int(np.argmax(wrong)), "is too large for the kernel: it is not a finite number.")
+                row = start + int(np.argmax(wrong))
+                raise row_error(ValueError, row, "is too large for the kernel: it is not a finite number.")
         known = np.full(len(rows), len(factor), dtype=np.int64)
-        if len(factor) < room:
+        if len(factor) < capacity:
             rest = kernel(rows) - coordinates @ coordinates.T
             fresh, bases = [], []
             for i in range(len(rows)):
-                if len(factor) + len(fresh) < room and rest[i, i] > self.tolerance * own[i]:
+                if len(factor) + len(fresh) < capacity and rest[i, i] > self.tolerance * own[i]:
                     column = rest[:, i] / math.sqrt(rest[i, i])
                     column[:i] = 0.0  # rows before it did not have this coordinate
                     rest -= np.outer(column, column)
@@ -253,7 +259,7 @@ class KernelHebbian(RunningTransformer):
 
     def transform(self, X: Examples) -> Any:
         """Projections of the rows of X on the components, shape (n, n_components)."""
-        with self._turn.shared:
+        with self._lock.shared:
             state = self._fitted()
             rows = self._checked(state, X)
             with np.errstate(over="ignore", invalid="ignore"):

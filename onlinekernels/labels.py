@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels._core.functions import GraphOutputs, MatrixOutputs, TaxonomyOutputs
-from onlinekernels.base.labelvalues import label_key, plain, shown_list
+from onlinekernels.base.labelvalues import plain, shown_list
 from onlinekernels.base.params import Parameterized
 from onlinekernels.base.validation import bad_parameter
 
@@ -39,6 +40,7 @@ class LabelStructure(Parameterized):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class Taxonomy(LabelStructure):
     """A tree of labels, V 6.4.
 
@@ -68,9 +70,8 @@ class Taxonomy(LabelStructure):
     (2.0, 1.0)
     """
 
-    def __init__(self, parents: dict[Any, Any], labels: Sequence[Any] | None = None) -> None:
-        self.parents = parents
-        self.labels = labels
+    parents: dict[Any, Any]
+    labels: Sequence[Any] | None = None
 
     @classmethod
     def from_paths(cls, labels: Any, split: Any = lambda label: label.split("/")) -> Any:
@@ -144,11 +145,11 @@ class Taxonomy(LabelStructure):
     def outputs(self, order: Any = None) -> Any:
         """The structure for the engine."""
         nodes = self.nodes()
-        place = {node: i for i, node in enumerate(nodes)}
-        parent = [place[self.parents[node]] if node in self.parents else -1 for node in nodes]
+        index = {node: i for i, node in enumerate(nodes)}
+        parent = [index[self.parents[node]] if node in self.parents else -1 for node in nodes]
         order = self.names() if order is None else order
-        _check_known(order, place, "Taxonomy")
-        return TaxonomyOutputs(parent, [place[label] for label in order])
+        _check_known(order, index, "Taxonomy")
+        return TaxonomyOutputs(parent, [index[label] for label in order])
 
     def kernel_part(self) -> Any:
         return self
@@ -162,6 +163,7 @@ class Taxonomy(LabelStructure):
         return float(self.outputs([a, b]).kappa_times([0.0, 1.0])[0])
 
 
+@dataclass(eq=False, repr=False)
 class LabelGraph(LabelStructure):
     """Labels as nodes of a weighted graph: Delta is the length of the shortest path, V 4.2.2.
 
@@ -183,8 +185,7 @@ class LabelGraph(LabelStructure):
     2.0
     """
 
-    def __init__(self, edges: Sequence[tuple[Any, Any, float]]) -> None:
-        self.edges = edges
+    edges: Sequence[tuple[Any, Any, float]]
 
     def nodes(self) -> Any:
         """All nodes, in the order of the edges."""
@@ -200,7 +201,9 @@ class LabelGraph(LabelStructure):
             raise ValueError("The 'edges' parameter of LabelGraph must hold at least one edge. Got none.")
         for a, b, weight in edges:
             if not 0 <= weight < np.inf:
-                raise ValueError(f"The edge ({a!r}, {b!r}) of LabelGraph must have a weight of at least 0. Got {weight}.")
+                raise ValueError(
+                    f"The edge ({a!r}, {b!r}) of LabelGraph must have a weight of at least 0. Got {weight}."
+                )
         return list(dict.fromkeys(node for a, b, _ in edges for node in (a, b)))
 
     def _neighbours(self):
@@ -230,6 +233,7 @@ class LabelGraph(LabelStructure):
         return float(self.distances([a, b])[0, 1])
 
 
+@dataclass(eq=False, repr=False)
 class Labels(LabelStructure):
     """Labels with a distance and a kernel of your own, V 4.2.2.
 
@@ -240,7 +244,7 @@ class Labels(LabelStructure):
     labels : list
         The labels that y may hold, in order.
     distance : matrix, callable or None
-        Delta: how bad it is to say the label of the column where that of the row is right, or a function of the two.
+        Delta: how bad it is to predict the label of the column where that of the row is right, or a function of both.
         Not negative, and 0 on the diagonal. None is 1 between different labels.
     kernel : matrix, callable or None
         kappa: what labels have in common, a symmetric positive semidefinite matrix or a function of two labels. None is
@@ -264,10 +268,9 @@ class Labels(LabelStructure):
            [0., 0., 1., 2.]])
     """
 
-    def __init__(self, labels: Sequence[Any], distance: Any = None, kernel: Any = None) -> None:
-        self.labels = labels
-        self.distance = distance
-        self.kernel = kernel
+    labels: Sequence[Any]
+    distance: Any = None
+    kernel: Any = None
 
     def nodes(self) -> Any:
         """All labels, in order."""
@@ -279,7 +282,7 @@ class Labels(LabelStructure):
         return [plain(label) for label in labels]
 
     def distances(self, order: Any = None) -> Any:
-        """Matrix of Delta between labels: rows are right, columns are said."""
+        """Matrix of Delta between labels: rows are right, columns are predicted."""
         return self._matrix("distance", lambda n: 1.0 - np.eye(n), order)
 
     def kernels(self, order: Any = None) -> Any:
@@ -301,9 +304,9 @@ class Labels(LabelStructure):
                 raise bad_parameter(self, name, f"a matrix of {n} x {n} finite numbers, a callable or None", given)
         if order is None:
             return matrix
-        place = {label: i for i, label in enumerate(labels)}
-        _check_known(order, place, "Labels")
-        chosen = [place[label] for label in order]
+        index = {label: i for i, label in enumerate(labels)}
+        _check_known(order, index, "Labels")
+        chosen = [index[label] for label in order]
         return matrix[np.ix_(chosen, chosen)]
 
     def validate(self) -> None:
@@ -358,9 +361,9 @@ def _are_hashable(labels):
 def _check_distinct(labels, where):
     seen = set()
     for label in labels:
-        if label_key(label) in seen:
+        if label in seen:
             raise ValueError(f"The 'labels' parameter of {where} must hold each label once. Got {label!r} twice.")
-        seen.add(label_key(label))
+        seen.add(label)
 
 
 def _check_known(labels, nodes, where):

@@ -1,11 +1,16 @@
 """Steps: the learning rate eta_t of example t = 1, 2, ..."""
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from onlinekernels._core.rules import STEP_CODES, step_sizes
 from onlinekernels.base.params import Parameterized, nearest, same_parameters
-from onlinekernels.base.validation import as_number, bad_parameter, check_flag, check_memory, check_not_negative, check_positive
+from onlinekernels.base.validation import (
+    as_number, bad_parameter, check_flag, check_memory, check_not_negative, check_positive,
+)
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any
@@ -13,16 +18,27 @@ if TYPE_CHECKING:
 __all__ = ["Step", "Fixed", "InverseSqrt", "Decaying", "MetaDescent"]
 
 
+@dataclass(eq=False, repr=False)
 class Step(Parameterized):
     """Base of all steps.
+
+    One of your own has a ``size(t)`` of its own; a plain function of t will do as well. It is asked for each example.
 
     Parameters
     ----------
     rate : float
         How large the steps eta_t are; positive.
+
+    Examples
+    --------
+    >>> from onlinekernels import NORMA
+    >>> model = NORMA("squared", "linear", step=lambda t: 1.0 if t == 1 else 0.5, regularization=0.0, offset=False)
+    >>> model.progressive([[1.0]] * 3, [1.0] * 3)
+    array([0., 1., 1.])
     """
 
-    rate: float
+    rate: float = 0.1
+
     _values = {"rate": check_positive}
     delay = 1.0
     meta_rate = 0.0
@@ -32,16 +48,36 @@ class Step(Parameterized):
     def validate(self) -> None:
         """Raise ValueError for a parameter out of range."""
         self._check_values()
+        if self.is_own() and (isinstance(self, MetaDescent) or type(self).size is Step.size):
+            raise ValueError(f"{type(self).__name__} must derive from one of {', '.join(STEP_CODES)}, or define "
+                             "size(t) and not adapt itself.")
 
-    def core(self) -> Any:
-        """(code, rate, delay, meta_rate, memory) for the engine; a step that adapts has more."""
-        numbers = (self.rate, self.delay, self.meta_rate, self.memory)
-        return nearest(type(self), STEP_CODES), *(float(number) for number in numbers)
+    @classmethod
+    def is_own(cls) -> Any:
+        """Whether `size` is Python code of the user's, or missing."""
+        return nearest(cls, STEP_CODES) is None or not str(cls.size.__module__).startswith("onlinekernels.")
+
+    def core(self, most: float = math.inf) -> Any:
+        """(code or a function of t, rate, delay, meta_rate, memory) for the engine; a step that adapts has more.
+
+        `most` is what the function may give.
+        """
+        code = partial(self.checked_size, most) if self.is_own() else nearest(type(self), STEP_CODES)
+        return code, *(float(number) for number in (self.rate, self.delay, self.meta_rate, self.memory))
 
     def size(self, t: Any) -> Any:
         """eta_t for example t, or for an array of them; t counts from 1."""
         self.validate()
         return step_sizes(*self.core()[:5], t)
+
+    def checked_size(self, most: float, t: int) -> Any:
+        """eta_t of one example; ValueError unless it can be one."""
+        given = self.size(t)
+        size = as_number(given)
+        if size is None or not 0 < size <= min(most, 1e300):
+            limit = f", at most {most:g}" if most < math.inf else ""
+            raise ValueError(f"The size of step {t} must be a positive number{limit}. Got {given!r} of {self!r}.")
+        return size
 
 
 class Fixed(Step):
@@ -56,9 +92,6 @@ class Fixed(Step):
     >>> Fixed(0.5).size(100)
     0.5
     """
-
-    def __init__(self, rate: float = 0.1) -> None:
-        self.rate = rate
 
 
 class InverseSqrt(Step):
@@ -79,10 +112,8 @@ class InverseSqrt(Step):
     array([0.5 , 0.25, 0.05])
     """
 
-    def __init__(self, rate: float = 0.1) -> None:
-        self.rate = rate
 
-
+@dataclass(eq=False, repr=False)
 class Decaying(Step):
     """eta_t = rate * sqrt(delay / (delay + t)), V (59).
 
@@ -105,13 +136,12 @@ class Decaying(Step):
     0.866...
     """
 
+    delay: float = 100
+
     _values = {"rate": check_positive, "delay": check_positive}
 
-    def __init__(self, rate: float = 0.1, delay: float = 100) -> None:
-        self.rate = rate
-        self.delay = delay
 
-
+@dataclass(eq=False, repr=False)
 class MetaDescent(Step):
     """A step that adapts itself by stochastic meta-descent (V section 5): NORMA becomes SVMD.
 
@@ -141,8 +171,7 @@ class MetaDescent(Step):
 
     References
     ----------
-    {V}
-    {I}
+    {V} {I}
 
     Examples
     --------
@@ -152,33 +181,49 @@ class MetaDescent(Step):
     True
     """
 
-    _values = {"rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory, "per_feature": check_flag}
+    meta_rate: float = 0.1
+    memory: float = 0.99
+    per_feature: bool = False
+    offset_step: MetaDescent | None = None
+    margin_step: MetaDescent | None = None
 
-    def __init__(self, rate: float = 0.1, meta_rate: float = 0.1, memory: float = 0.99, per_feature: bool = False,
-                 offset_step: MetaDescent | None = None, margin_step: MetaDescent | None = None) -> None:
-        self.rate = rate
-        self.meta_rate = meta_rate
-        self.memory = memory
-        self.per_feature = per_feature
-        self.offset_step = offset_step
-        self.margin_step = margin_step
+    _values = {
+        "rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory, "per_feature": check_flag,
+    }
 
     def validate(self) -> None:
         super().validate()
         for name in ("offset_step", "margin_step"):
             check_one_step(self, name)
 
-    def core(self) -> Any:
+    def core(self, most: float = math.inf) -> Any:
         """Also rate, meta_rate and memory of the offsets, and of the margin."""
         offset = self if self.offset_step is None else self.offset_step
         margin = MetaDescent(1.0, self.meta_rate, self.memory) if self.margin_step is None else self.margin_step
         own = (float(number) for step in (offset, margin) for number in (step.rate, step.meta_rate, step.memory))
-        return *super().core(), *own
+        return *super().core(most), *own
 
     def size(self, t: Any) -> Any:
         """eta_0: the steps after it depend on the stream."""
         self.validate()
         return float(self.rate)
+
+
+class Custom(Step):
+    """eta_t by a function of t."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def validate(self):
+        if not callable(self.function):
+            raise bad_parameter(self, "function", "a callable of t", self.function)
+
+    def size(self, t):
+        return self.function(t)
+
+    def __deepcopy__(self, memo):
+        return Custom(self.function)  # the same function, so that models with it can be compared
 
 
 def check_one_step(owner, name):
@@ -194,12 +239,12 @@ def check_one_step(owner, name):
 
 def as_step(value, owner):
     """A step from what a user may give: a step, or a number that means `Fixed`."""
+    if callable(value) and not isinstance(value, type):
+        value = Custom(value)
     if isinstance(value, Step):
-        if nearest(type(value), STEP_CODES) is None:
-            raise ValueError(f"{type(value).__name__} must derive from one of {', '.join(STEP_CODES)}.")
         value.validate()
         return value
     rate = as_number(value)
     if rate is not None and rate > 0:
         return Fixed(rate)
-    raise bad_parameter(owner, "step", "a positive number or a step such as InverseSqrt(0.1)", value)
+    raise bad_parameter(owner, "step", "a positive number, a step such as InverseSqrt(0.1) or a function of t", value)

@@ -1,8 +1,9 @@
-"""Many cases in one test: each of a list, every tuple of several lists, or enough tuples that all pairs of choices meet.
+"""Many cases in one test: each of a list, every tuple of several lists, or enough tuples that all pairs of choices
+meet.
 
-`each` is written as `pytest.mark.parametrize` is, and makes one test where that makes hundreds.  All cases run, whatever
-becomes of the others; the first that fails is shown, with a note that names it and the others.  Stacked, `each` runs every
-tuple; below `covering`, as few as will do, and every tuple in a second test, which is marked slow.
+`each` is written as `pytest.mark.parametrize` is, and makes one test where that makes hundreds.  All cases run,
+whatever becomes of the others; the first that fails is shown, with a note that names it and the others.  Stacked,
+`each` runs every tuple; below `covering`, as few as will do, and every tuple in a second test, which is marked slow.
 """
 import functools
 import inspect
@@ -36,7 +37,8 @@ def each(names, cases, ids=None, make=None):
         case = case if make is None else make(case)
         return dict(zip(names, case, strict=True)) if len(names) > 1 else {names[0]: case}
 
-    axis = [(",".join(names), label, functools.partial(values_of, case)) for case, label in zip(cases, ids, strict=True)]
+    axis = [(",".join(names), label, functools.partial(values_of, case))
+            for case, label in zip(cases, ids, strict=True)]
 
     def decorated(test):
         if inspect.isclass(test):
@@ -58,7 +60,8 @@ def covering(strength, unless=None):
     def decorated(test):
         inner, axes, _ = test.cases
         chosen = looping(test, inner, axes, set(), lambda grid: chosen_rows(axes, strength, unless, grid))
-        return pytest.mark.parametrize("grid", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["cover", "grid"])(chosen)
+        return pytest.mark.parametrize("grid", [False, pytest.param(True, marks=pytest.mark.slow)],
+                                       ids=["cover", "grid"])(chosen)
 
     return decorated
 
@@ -97,7 +100,8 @@ def looping(test, inner, axes, hidden, choose=None):
             where, error = failed[0]
             others = "".join(f"\n  {name}" for name, _ in failed[1:SHOWN])
             others += "\n  ..." if len(failed) > SHOWN else ""
-            note = f"in the case {where}" + (f"\n{len(failed)} of {len(rows)} cases fail, also{others}" if others else "")
+            note = f"in the case {where}" + (f"\n{len(failed)} of {len(rows)} cases fail, also{others}" if others
+                                             else "")
             error.__notes__ = [*getattr(error, "__notes__", []), note]  # `add_note` of Python 3.11
             raise error
         if rows and len(skipped) == len(rows):
@@ -128,8 +132,8 @@ def alone(given, number):
 def covering_rows(sizes, strength, is_fine=lambda row: True):
     """Rows of choices 0 <= row[i] < sizes[i] such that each combination of `strength` choices is in one, greedily.
 
-    Each row starts with a combination that no row had, and takes on each further axis the choice with which it meets the
-    most others for the first time, or the next best if the row would not be fine.
+    Each row starts with a combination that no row had, and takes on each further axis the choice with which it meets
+    the most others for the first time, or the next best if the row would not be fine.
     """
     strength = min(strength, len(sizes))
     wanted = dict.fromkeys(

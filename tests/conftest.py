@@ -3,7 +3,8 @@ import gc
 import os
 import signal
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in what a script runs in the background; some tests press Ctrl-C
+# as in what a script runs in the background; some tests press Ctrl-C
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before scipy is imported; scikit-learn skips checks without it
 

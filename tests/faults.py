@@ -1,9 +1,10 @@
-"""Fault injection: let the n-th call, or the n-th request for memory, fail while a model learns, and see what is left of it.
+"""Fault injection: let the n-th call, or the n-th request for memory, fail while a model learns, and see what is left
+of it.
 
 `KINDS` of contracts/registry.py has a model of every kind. `places(kind, fault)` says how many places there are where a
-fault can strike while such a model learns its stream, and `survives(kind, fault, n)` lets it strike at the n-th of them:
-afterwards all invariants hold, the model can be pickled, and it and its copy go on to what a model has learned that was
-never interrupted.
+fault can strike while such a model learns its stream, and `survives(kind, fault, n)` lets it strike at the n-th of
+them: afterwards all invariants hold, the model can be pickled, and it and its copy go on to what a model has learned
+that was never interrupted.
 
 As a script it lets faults strike at random places, and tells what does not survive:
 
@@ -33,9 +34,10 @@ class Call:
 
     def __init__(self, error, core, n):
         self.error, self.core, self.n, self.seen = error, core, n, 0
+        self.hook = self.look  # kept: CPython 3.11 may call a hook that was freed when it took itself away
 
     def start(self):
-        sys.setprofile(self.look)
+        sys.setprofile(self.hook)
 
     def look(self, frame, event, _):
         if frame.f_code.co_filename == __file__ or self.core and not _in_core(frame.f_back):
@@ -176,18 +178,18 @@ def scores_of(kind, model):
     """Scores; of a model of several members what each says that takes part: NaN for the others."""
     if not kind.is_composite:
         return kind.scores(model)
-    composition = model._state.composition
-    if hasattr(composition, "members_scores"):
-        scores = composition.members_scores(NEW)
-        scores[:, ~composition.enabled_members()] = np.nan
+    backend, rows = model._state.backend, model._state.rows_of(kind.points(0, len(NEW), NEW), "model")
+    if hasattr(backend, "members_scores"):
+        scores = backend.members_scores(rows)
+        scores[:, ~backend.enabled_members()] = np.nan
         return scores
-    return composition.scores(NEW)[0]
+    return backend.scores(rows)[0]
 
 
 def check(model):
     """Assert all invariants."""
-    if hasattr(getattr(model, "_state", None), "engine"):
-        model._state.engine._check()
+    if hasattr(getattr(model, "_state", None), "backend"):
+        model._state.backend._check()
     elif hasattr(model, "_check"):
         model._check()
 
@@ -241,7 +243,8 @@ def survives(name, fault, n):
         check(survivor)
         assert kind.learned_by(survivor) == ROWS
         scores = scores_of(kind, survivor)
-        assert np.allclose(scores, expected, rtol=0, atol=1e-12 * max(1.0, np.abs(expected).max())), np.abs(scores - expected).max()
+        assert np.allclose(scores, expected, rtol=0,
+                           atol=1e-12 * max(1.0, np.abs(expected).max())), np.abs(scores - expected).max()
     if kind.is_composite:
         assert np.array_equal(model.predict(NEW), copy.predict(NEW))
     return bool(left)
@@ -249,7 +252,8 @@ def survives(name, fault, n):
 
 def storm(count, seed, part=""):
     """Let faults strike at random places of random kinds; return how many did, and what did not survive."""
-    rng, names, wrong, struck, told = np.random.default_rng(seed), [name for name in KINDS if part in name], [], 0, time.monotonic()
+    rng, names = np.random.default_rng(seed), [name for name in KINDS if part in name]
+    wrong, struck, told = [], 0, time.monotonic()
     counted = functools.cache(lambda name, fault: 12_000 if fault == "timer" else places(name, fault))
     for i in range(count):
         name = names[rng.integers(len(names))]

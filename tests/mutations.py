@@ -35,10 +35,12 @@ def models():
     """Models of every kind that a file may hold: (model, its kind, what `load` must be given)."""
     for name, kind in KINDS.items():
         model = kind.make()
-        if not hasattr(model, "save") or "own code" in name or "own loss labels" in name or "nested" in name:  # files hold no code
+        # files hold no code
+        if not hasattr(model, "save") or "own code" in name or "own loss labels" in name or "nested" in name:
             continue
         params = model.get_params(deep=False)
-        given = {part: params[part] for part in ("kernel", "loss") if params.get(part) in (overlap, near) or isinstance(params.get(part), Own)}
+        given = {part: params[part] for part in ("kernel", "loss") if params.get(part) in (overlap, near)
+                 or isinstance(params.get(part), Own)}
         kind.call(model, 0, ROWS)()
         yield model, kind, given
     yield ok.Adatron(ok.Gaussian(1.5)).fit(POINTS[:ROWS], SIGNS[:ROWS]), KINDS["norma"], {}
@@ -71,10 +73,10 @@ def write(path, header, arrays):
 
 # ---- Changes ---------------------------------------------------------------------------------------------------
 
-VALUES = [
-    0, 1, -1, 2, 3, 7, 0.5, -2.5, 1e-300, 1e300, 2**31 - 1, 2**31, 2**40, 2**62, 2**63, 2**70, 10**400, -0.0,
-    float("nan"), float("inf"), "", "a", "b", "linear", "gradient", "implicit", None, True, False, [], [1], ["a", "b"], ["a"] * 3, [[1]], {},
-]
+VALUES = [0, 1, -1, 2, 3, 7, 0.5, -2.5, 1e-300, 1e300, 2**31 - 1, 2**31, 2**40, 2**62, 2**63, 2**70, 10**400, -0.0,
+          float("nan"), float("inf"), "", "a", "b", "linear", "gradient", "implicit", None, True, False, [], [1], ["a",
+                                                                                                                   "b"],
+          ["a"] * 3, [[1]], {},]
 NUMBERS_IN_ARRAYS = [0, 1, -1, 7, -5, 1e9, 1e300, 2**31 - 1, float("nan"), float("inf")]
 TYPES = ["f4", "f8", "i4", "i8", "u1", "b1", ">f8"]
 
@@ -94,7 +96,8 @@ def at(part, path):
 
 
 def change_header(header, others, rnd):
-    """Change one place of a header: another value, a nudge, none, two, another place's, another file's, another name."""
+    """Change one place of a header: another value, a nudge, none, two, another place's, another file's, another
+    name."""
     paths = [path for path in places_in(header) if path not in (("format",), ("version",), ("digest",))]
     path = rnd.choice(paths)
     parent, key = at(header, path[:-1]), path[-1]
@@ -207,7 +210,8 @@ def use(model, kind, given, folder):
             assert "model file" in str(error)
             return
         again = ok.load(path, **given)
-        np.testing.assert_array_equal((again.predict if hasattr(again, "predict") else again.transform)(examples), predict())
+        np.testing.assert_array_equal((again.predict if hasattr(again, "predict") else again.transform)(examples),
+                                      predict())
 
     def look():
         names = ("t_", "norm_", "support_vectors_", "dual_coef_", "coef_", "intercept_", "classes_", "knots_", "step_")
@@ -219,7 +223,8 @@ def use(model, kind, given, folder):
                 call()
             except (ValueError, FloatingPointError):  # a refusal
                 pass
-            except TypeError as error:  # a model that says it has learned dense rows, or numbers, refuses sparse ones, and letters
+            # a model that says it has learned dense rows, or numbers, refuses sparse ones, and letters
+            except TypeError as error:
                 assert "X is sparse" in str(error) or "y must hold numbers" in str(error), error
             check(model)
 

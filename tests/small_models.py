@@ -9,9 +9,9 @@ X = RNG.normal(size=(40, 3))
 LABELS = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
 TARGETS = np.sin(X[:, 0]) + X[:, 1]
 NEW = RNG.normal(size=(15, 3))
-GRAM = X @ X.T
 BINARY = ["hinge", "nuhinge", "logistic"]
-REGRESSION = ["squared", "absolute", "quantile", "insensitive", "nuinsensitive", "squaredinsensitive", "huber", "nuhuber"]
+REGRESSION = ["squared", "absolute", "quantile", "insensitive", "nuinsensitive", "squaredinsensitive", "huber",
+              "nuhuber"]
 NOVELTY = ["novelty", "nunovelty"]
 
 
@@ -46,9 +46,16 @@ def in_chunks(X, model, y, size, weights=None):
     found = []
     for begin in range(0, len(X), size):
         rows = slice(begin, begin + size)
-        found.append(model.progressive(X[rows], part(y, rows), sample_weight=part(weights, rows)).reshape(len(X[rows]), -1))
-    width = max(scores.shape[1] for scores in found)
-    return np.concatenate([np.pad(scores, ((0, 0), (0, width - scores.shape[1]))) for scores in found])
+        scores = model.progressive(X[rows], part(y, rows), sample_weight=part(weights, rows))
+        scores = scores.reshape(len(X[rows]), -1)
+        found.append((scores, model.classes_.tolist() if model._estimator_type == "classifier" else None))
+    classes = found[-1][1]
+    if classes is None or found[-1][0].shape[1] < len(classes):  # one score for two classes
+        return np.concatenate([scores for scores, _ in found])
+    whole = [np.zeros((len(scores), len(classes))) for scores, _ in found]
+    for into, (scores, known) in zip(whole, found, strict=True):
+        into[:, [classes.index(label) for label in known]] = scores
+    return np.concatenate(whole)
 
 
 def scores(model, points):

@@ -1,8 +1,8 @@
 """A storm: threads look at a model in every way there is while another thread learns.
 
-Run as a program, in a process of its own: python storm.py SECONDS [NAME ...], with names of the registry.  The same stream is learned twice.  The
-first time alone, noting what every attribute and method gives after each call; the second time in the storm, where each
-thing that is read must be one of these, to the bit.
+Run as a program, in a process of its own: python storm.py SECONDS [NAME ...], with names of the registry.  The same
+stream is learned twice.  The first time alone, noting what every attribute and method gives after each call; the second
+time in the storm, where each thing that is read must be one of these, to the bit.
 """
 import pickle
 import sys
@@ -18,7 +18,8 @@ from contracts.registry import KINDS, WORDS, Transformer
 NAMES = [name for name, kind in KINDS.items() if not isinstance(kind, Transformer)]
 
 ATTRIBUTES = ("support_vectors_", "dual_coef_", "n_terms_", "knots_", "intercept_", "coef_", "norm_", "t_", "step_",
-              "n_features_in_", "classes_", "margin_", "width_", "offset_", "noise_", "weights_", "errors_", "relevance_")
+              "n_features_in_", "classes_", "margin_", "width_", "offset_", "noise_", "weights_", "errors_",
+              "relevance_")
 
 
 def looks(X):
@@ -38,8 +39,10 @@ def looks(X):
             return None
 
     ways = {name: attribute(name) for name in ATTRIBUTES}
-    ways |= {name: method(name, few) for name in ("predict", "decision_function", "predict_proba", "score_samples", "predict_interval")}
-    ways |= {"component": component, "pickle": pickle.dumps, "copy": lambda model: pickle.dumps(pickle.loads(pickle.dumps(model)))}
+    ways |= {name: method(name, few)
+             for name in ("predict", "decision_function", "predict_proba", "score_samples", "predict_interval")}
+    ways |= {"component": component, "pickle": pickle.dumps,
+             "copy": lambda model: pickle.dumps(pickle.loads(pickle.dumps(model)))}
     if not isinstance(X, list):
         ways["predict_one"] = method("predict_one", X[0])
     return ways

@@ -6,13 +6,13 @@
 Three questions, each with its bar; a ``*`` marks a figure that misses it.
 
 * Frames: 320 x 240 pixels, three colours, a budget of 20, SILK with the novelty loss, float32, one thread.  "fps" is
-  frames per second of processor time, the median over the frames once the models are full; bar: 330.  "best" is the fastest
-  tenth, which a busy machine disturbs least.  NORMA, float64 and two threads (by the clock) for comparison.
+  frames per second of processor time, the median over the frames once the models are full; bar: 330.  "best" is the
+  fastest tenth, which a busy machine disturbs least.  NORMA, float64 and two threads (by the clock) for comparison.
 * Separate models: as many `SILK` objects, each updated by `learn_one`.  Fewer of them are run (they are all alike), and
   the time for a frame is scaled up.  The bank runs in turn with them; bar: 100 times as fast.
-* Keys: one model for each of a million keys (--quick: 50,000), budget 10, four features, three rows each.  Bytes are those
-  of the bank's arrays, of its dictionary and its keys, and what the process has grown by; bar: 2048 per key.  Rows per second
-  are of a call with random keys.
+* Keys: one model for each of a million keys (--quick: 50,000), budget 10, four features, three rows each.  Bytes are
+  those of the bank's arrays, of its dictionary and its keys, and what the process has grown by; bar: 2048 per key.
+  Rows per second are of a call with random keys.
 """
 import argparse
 import os
@@ -99,7 +99,10 @@ def against_separate_models(count, some=300):
         slow.extend(times(separately, [shown[i % 10]], time.process_time))
     one, many = np.median(slow) / some, np.median(fast) / PIXELS
     print(f"\none model per key in a dict, {some} of them by learn_one, scaled to {PIXELS}; nanoseconds per example")
-    print(f"learn_one {1e9 * one:8.0f}   bank {1e9 * many:6.1f}   times as fast {starred(one / many, one / many >= 100, '6.0f')}")
+    print(
+        f"learn_one {1e9 * one:8.0f}   bank {1e9 * many:6.1f}   "
+        f"times as fast {starred(one / many, one / many >= 100, '6.0f')}"
+    )
 
 
 def resident():

@@ -3,9 +3,9 @@
     python docs/benchmarks/budgets.py                 # 300 terms
     python docs/benchmarks/budgets.py --terms 100
 
-One pass in the given order, Gaussian of width sqrt(50), float32, one BLAS thread. The accuracy is progressive: each example
-is predicted before it is learned. Times are of the same run, relative to `NORMA` with `Recent`; contestants take turns, and
-medians are compared. A * marks a ratio that misses its bar.
+One pass in the given order, Gaussian of width sqrt(50), float32, one BLAS thread. The accuracy is progressive: each
+example is predicted before it is learned. Times are of the same run, relative to `NORMA` with `Recent`; contestants
+take turns, and medians are compared. A * marks a ratio that misses its bar.
 
 The data is read from a9a.npz in the folder ``data`` of ONLINEKERNELS_SHARED, or of ``shared`` beside the checkout.
 """
@@ -34,9 +34,11 @@ CONTESTANTS = [
     ("NORMA, Redundant, tighter", lambda n: norma(ok.Redundant(n, tighter=True)), None),
     ("NORMA, Merging", lambda n: norma(ok.Merging(n)), 3.0),
     ("NORMA, Projecting", lambda n: norma(ok.Projecting(n)), 12.0),
+    ("NORMA, Quantized", lambda n: norma(ok.Quantized(0.9, n)), None),
     ("PA-I, Recent", lambda n: passive(ok.Recent(n)), None),
     ("PA-I, Merging", lambda n: passive(ok.Merging(n)), 3.0),
     ("PA-I, Projecting", lambda n: passive(ok.Projecting(n)), 12.0),
+    ("PA-I, Quantized", lambda n: passive(ok.Quantized(0.9, n)), None),
     ("Perceptron, Recent", lambda n: ok.Perceptron(KERNEL, budget=n), None),
     ("Perceptron, RandomRemoval", lambda n: ok.Perceptron(KERNEL, budget=ok.RandomRemoval(n)), None),
     ("Forgetron", lambda n: ok.Forgetron(KERNEL, budget=n), None),

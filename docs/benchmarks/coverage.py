@@ -3,8 +3,8 @@
     python docs/benchmarks/coverage.py --data ../shared/data          # some minutes
     python docs/benchmarks/coverage.py --data ../shared/data --rows 3000 --selftuned
 
-Test then train. Series are predicted from their last six values; shorter ones than 3000 are counted from a third on. A * marks
-what is outside of 88 to 92 %, if there are at least 1000 targets to count.
+Test then train. Series are predicted from their last six values; shorter ones than 3000 are counted from a third on. A *
+marks what is outside of 88 to 92 %, if there are at least 1000 targets to count.
 """
 import argparse
 import os
@@ -30,7 +30,9 @@ def streams(data, rows):
     series = np.load(Path(data) / "series.npz")
     for name in series.files:
         columns = series[name].astype(float)
-        columns = columns.reshape(-1, 1) if columns.ndim == 1 else columns.reshape(-1, 1) if name == "elnino" else columns
+        columns = (
+            columns.reshape(-1, 1) if columns.ndim == 1 else columns.reshape(-1, 1) if name == "elnino" else columns
+        )
         for j, column in enumerate(columns.T):
             column = column[np.isfinite(column)][: rows + LAGS]
             windows = np.lib.stride_tricks.sliding_window_view(column, LAGS + 1)

@@ -10,7 +10,7 @@ examples.  There are no bars here: `versions.py` compares with another version.
     linear dense, sparse    f(x) for all rows and the sum of all rows times a number each: X @ w, then c @ X
     many classes, targets   the matrix product with the points, exp, and a product with all coefficients (and a softmax)
     objects                 the kernel, in Python, on all points
-    a window                the same with budget=512, by which each newcomer takes the place of the oldest
+    a window                the same with budget=512, by which each candidate takes the place of the oldest
     a taxonomy              as many labels without a structure
 """
 import argparse

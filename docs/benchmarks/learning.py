@@ -23,7 +23,12 @@ import time
 SIZES = [(512, 256), (1024, 16), (4096, 784), (128, 784)]
 CHUNK = 256
 # What the chunked ratio is taken against, and the bar: one thread, float64, every example entering
-BARS = {(512, 256): ("matmul", 1.25), (4096, 784): ("matmul", 1.15), (1024, 16): ("bare", 1.4), (128, 784): ("matmul", 1.3)}
+BARS = {
+    (512, 256): ("matmul", 1.25),
+    (4096, 784): ("matmul", 1.15),
+    (1024, 16): ("bare", 1.4),
+    (128, 784): ("matmul", 1.3),
+}
 PREDICT_BAR, ONE_BAR, SINGLE_BAR = 1.1, 4.0, 1.7
 THREAD_VARIABLES = ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
                     "VECLIB_MAXIMUM_THREADS"]

@@ -27,8 +27,8 @@ Machines can be made of one: network namespaces, with the speed of the wire betw
 
 Partitions: four of them with 10,000 rows each, a function of two of eight features. `combine` averages the four
 functions, `Stacking.from_fitted` learns on 1,000 rows more how to weigh four models, which stay as they are or learn
-these rows, too. One pass over all has as many terms or points as the four have together. Accuracy is that of 10,000 rows which
-nobody has seen, seconds are those of the longest chain: the slowest partition, then what comes after it.
+these rows, too. One pass over all has as many terms or points as the four have together. Accuracy is that of 10,000
+rows which nobody has seen, seconds are those of the longest chain: the slowest partition, then what comes after it.
 """
 
 import argparse
@@ -108,7 +108,8 @@ def on_workers(keys, count, client, options):
 
 
 def measured(client, scheduler, work):
-    """What work takes: processor time here, of the scheduler and of all workers, time, bytes here and at the scheduler."""
+    """What work takes: processor time here, of the scheduler and of all workers, time, bytes here and at the
+    scheduler."""
 
     def spent():
         here, there = used(), client.run_on_scheduler(used) if scheduler else (0.0, 0)
@@ -141,7 +142,11 @@ def time_to_make(keys, part, parts):
 def line(name, times, chain, wall, wire=()):
     """Microseconds and bytes for each row, and millions of rows per second."""
     rows = ROUNDS * ROWS
-    columns = [*(f"{1e6 * seconds / rows:9.3f}" for seconds in times), f"{rows / chain / 1e6:9.2f}", f"{rows / wall / 1e6:9.2f}"]
+    columns = [
+        *(f"{1e6 * seconds / rows:9.3f}" for seconds in times),
+        f"{rows / chain / 1e6:9.2f}",
+        f"{rows / wall / 1e6:9.2f}",
+    ]
     print(f"{name:28}", *columns, *(f"{size / rows:9.1f}" for size in wire), flush=True)
 
 
@@ -192,8 +197,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the keys, one and two workers")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
-    parser.add_argument("--scheduler", help="the address of a cluster with so many workers; otherwise they are started here")
-    parser.add_argument("--direct", action="store_true", help="rows go from the client to the workers, not by the scheduler")
+    parser.add_argument(
+        "--scheduler", help="the address of a cluster with so many workers; otherwise they are started here"
+    )
+    parser.add_argument(
+        "--direct", action="store_true", help="rows go from the client to the workers, not by the scheduler"
+    )
     options = parser.parse_args()
     keys, workers = (100_000, [1, 2]) if options.quick else (1_000_000, options.workers)
     head = ["client", "scheduler", "workers", "allowed", "seen", *(["wire", "scheduler"] if options.scheduler else [])]

@@ -72,7 +72,8 @@ class Missing(Exception):
 
 
 def turns(runs, seconds):
-    """{name: microseconds of processor time per example} of {name: (function, examples)}, as ``learning.py`` takes turns."""
+    """{name: microseconds of processor time per example} of {name: (function, examples)}, as ``learning.py`` takes
+    turns."""
 
     def spent(run):
         start = time.process_time()
@@ -506,7 +507,9 @@ def page(book, picture):
         yield f"## {title}"
         yield ""
         yield from lines(some, lambda peer: microseconds(peer, own(book, peer)))
-    sizes = {(peer.name.replace(".learn_one", "").replace(", exact", ""), peer.size): peer.memory for peer in book.peers}
+    sizes = {
+        (peer.name.replace(".learn_one", "").replace(", exact", ""), peer.size): peer.memory for peer in book.peers
+    }
     memory = [f"{name} {bytes_ / 1e6:.2g}" for (name, size), bytes_ in sizes.items() if bytes_ and size == (512, 256)]
     yield from filled(f"Megabytes of the pickled model, 512 × 256: {'; '.join(memory)}.")
     yield from filled(f"Faster than ours: {'; '.join(faster(book)) or 'none'}.")

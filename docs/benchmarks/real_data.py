@@ -52,7 +52,7 @@ SERIES = {
     "co2": "co2",
     "sunspots": "sunspots",
 }
-# Streams that no member and no constant of the front door was chosen on
+# Streams that no member and no constant of the default ensembles was chosen on
 HELD_OUT = {"mnist", "imclef07d", "wipo_d", "co2", "sunspots"}
 
 

@@ -4,10 +4,10 @@
     python docs/benchmarks/row_by_row.py classifier krls          # some of the models
     python docs/benchmarks/row_by_row.py --rows 2000              # a look
 
-One thread; ten features; 3,000 rows are learned first. Then three copies of a model learn the same rows, 500 at a time, in
-turns: one in a chunk with `progressive`, one row by row with `predict_one` and `learn_one`, one likewise from dictionaries.
-Times are those of the processor. All of it is done three times, and each row, or chunk, has the least of its three: the work
-is the same, and what others on the machine add is not.
+One thread; ten features; 3,000 rows are learned first. Then three copies of a model learn the same rows, 500 at a time,
+in turns: one in a chunk with `progressive`, one row by row with `predict_one` and `learn_one`, one likewise from
+dictionaries. Times are those of the processor. All of it is done three times, and each row, or chunk, has the least of
+its three: the work is the same, and what others on the machine add is not.
 
     chunk     microseconds per row in chunks
     row       the mean of `predict_one` and `learn_one` together

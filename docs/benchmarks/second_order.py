@@ -29,7 +29,12 @@ from learning import marked, medians
 from onlinekernels import KRLS, NORMA, SILK, Gaussian
 
 BARS = {"standing": 4.0, "joining": 5.0, "one by one": 6.0}
-SIZES = {"KRLS": (25, 50, 100, 150, 300), "SILK": (150, 300, 1000, 4000), "NORMA": (150, 300, 1000, 4000), "window": (150, 300)}
+SIZES = {
+    "KRLS": (25, 50, 100, 150, 300),
+    "SILK": (150, 300, 1000, 4000),
+    "NORMA": (150, 300, 1000, 4000),
+    "window": (150, 300),
+}
 WIDTHS = [0.25, 0.5, 1.0]  # times the root of the number of features
 GRIDS = {
     "KRLS": {"width": WIDTHS, "noise": [0.03, 0.3], "memory": [1.0, 0.999, 0.99]},

@@ -196,7 +196,8 @@ def cell(result, task):
 
 
 def tables(results, task):
-    """Lines of Markdown: a row for each learner that has a mean, a column for each stream; who was ahead; who else ran."""
+    """Lines of Markdown: a row for each learner that has a mean, a column for each stream; who was ahead; who else
+    ran."""
     ran, streams = shown(results, task)
     if not streams:
         return
@@ -219,7 +220,9 @@ def tables(results, task):
     if rest:
         parts = [(titled(learner), times_ours(results, task, learner)) for learner in rest]
         said = [f"{name} {times[0]:.2g} ({times[1]})" if times else name for name, times in parts]
-        yield from filled(f"Without a mean, but errors over ours on the same rows (of so many streams): {'; '.join(said)}.")
+        yield from filled(
+            f"Without a mean, but errors over ours on the same rows (of so many streams): {'; '.join(said)}."
+        )
     if len(streams) < len(columns):
         yield from filled(f"Means are over {', '.join(stream.replace('_', ' ') for stream in streams)}.")
 
@@ -256,7 +259,8 @@ def ahead(results, task):
 
 
 def times_ours(results, task, learner):
-    """Errors of a peer over those of our default on the rows that both have had: geometric mean, and of how many streams."""
+    """Errors of a peer over those of our default on the rows that both have had: geometric mean, and of how many
+    streams."""
     ours, some = default(results, task), found(results, task, learner)
     both = [(one, beside(ours[stream], one)) for stream, one in some.items() if stream in ours]
     logs = [np.log(max(one["error"], 1e-6) / max(same, 1e-6)) for one, same in both if same is not None]
@@ -294,10 +298,14 @@ def page(results, picture):
         for name, one in results.items():
             if word in one:
                 _, stream, library, learner = name.split("/")
-                those.setdefault(f"{library}: {learner} ({one[word].split(': ')[-1]})", []).append(stream.replace("_", " "))
+                those.setdefault(f"{library}: {learner} ({one[word].split(': ')[-1]})", []).append(
+                    stream.replace("_", " ")
+                )
         if those:
             yield from filled(
-                f"{word.capitalize()}: " + "; ".join(f"{who} on {', '.join(where)}" for who, where in those.items()) + "."
+                f"{word.capitalize()}: "
+                + "; ".join(f"{who} on {', '.join(where)}" for who, where in those.items())
+                + "."
             )
 
 

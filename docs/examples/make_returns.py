@@ -1,4 +1,5 @@
-"""Write returns.csv, an ordinary table: orders of a shop with dates, words, numbers and holes, few of which are returned.
+"""Write returns.csv, an ordinary table: orders of a shop with dates, words, numbers and holes, few of which are
+returned.
 
     python docs/examples/make_returns.py
 
@@ -26,7 +27,15 @@ def orders(n=600, seed=0):
         score = -9.0 + 6.0 * (kind == "clothes") + 3.0 * (np.log(price) - 3.5) + 3.0 * (channel == "telephone")
         score += 1.0 * (day.weekday() >= 5)
         returned = rng.random() < 1.0 / (1.0 + np.exp(-score))
-        row = [day.isoformat(), f"{price:.2f}", f"{rng.gamma(2.0, 0.5):.2f}", kind, channel, city, str(rng.choice(["yes", "no"]))]
+        row = [
+            day.isoformat(),
+            f"{price:.2f}",
+            f"{rng.gamma(2.0, 0.5):.2f}",
+            kind,
+            channel,
+            city,
+            str(rng.choice(["yes", "no"])),
+        ]
         yield [*("" if rng.random() < 0.05 else field for field in row), "yes" if returned else "no"]
 
 

@@ -95,8 +95,8 @@ def digits_of(data, part="train"):
     return usps[f"X_{part}"] / 1000.0, usps[f"y_{part}"].astype(int)
 
 
-def images_of(data, most=None):
+def images_of(data, most=None, part="train"):
     """Images of MNIST as rows of length 1 in float32, and the digits."""
     mnist = data.load("mnist")
-    X = mnist["X_train"][:most].reshape(-1, 784).astype(np.float32)
-    return X / np.linalg.norm(X, axis=1, keepdims=True), mnist["y_train"][:most].astype(int)
+    X = mnist[f"X_{part}"][:most].reshape(-1, 784).astype(np.float32)
+    return X / np.linalg.norm(X, axis=1, keepdims=True), mnist[f"y_{part}"][:most].astype(int)

@@ -57,7 +57,7 @@ def run(data, quick, seeds):
         Images(f"the worst {len(worst_unseen)} of unseen digits", pictures_of(unseen[worst_unseen])),
         Lines("alerts so far", "digits", "alerts", so_far),
     ]
-    return Results(table, panels, checks_of(rates, alerts, distances, worst), [
+    return Results(table, panels, checks_of(rates, alerts, papers, distances, worst), [
         f"The first {len(X)} training digits in the published order, then {len(unseen)} others. Regularization is "
         "0.01 and the first margin 1, chosen on these digits.",
         f"With K's lambda = 1 alerts come like a clock: of two in a row the second is {apart:.0f} digits later in "
@@ -82,8 +82,9 @@ def pictures_of(X):
     return list(X.reshape(-1, side, side))
 
 
-def checks_of(rates, alerts, distances, worst):
+def checks_of(rates, alerts, with_papers_lambda, distances, worst):
     papers, others = rates[WIDTH, NU], [rate for key, rate in rates.items() if key != (WIDTH, NU)]
+    by_clock = distances[with_papers_lambda].mean()
     novel, plain = distances[alerts].mean(), distances[~alerts].mean()
     places = np.flatnonzero(alerts)
     early, late = distances[places[:5]].mean(), distances[places[5:]].mean()
@@ -91,6 +92,8 @@ def checks_of(rates, alerts, distances, worst):
         Check(f"a fraction nu = {NU:g} raises an alert, within a tenth", f"{papers:.2f} nu", 0.9 <= papers <= 1.1),
         Check("alerts lie farther from the mean of their class than others", f"{novel:.1f} against {plain:.1f}",
               novel > plain),
+        Check("with K's lambda = 1, too, alerts lie farther from it, by a tenth at least",
+              f"{by_clock:.1f} against {plain:.1f}", by_clock > 1.1 * plain),
         Check("the first alerts are quite regular, later ones are not", f"{early:.1f} for five, then {late:.1f}",
               early < late),
         Check("the worst digits after training are badly written",

@@ -52,18 +52,19 @@ def run(data, quick, seeds):
         X, y, kernel, path, others = load(data)
         tree = Taxonomy.from_paths(np.unique(y).tolist(), split=path)
         leaves = tree.names()
-        between = {(a, b): tree.distance(a, b) for a in leaves for b in leaves}
+        between = np.array([[tree.distance(a, b) for b in leaves] for a in leaves])
         runs = {}
         for seed in watch(seeds):
             order = np.random.default_rng(seed).permutation(len(y))[: 800 if quick else None]
             for learner, model in models(kernel, tree, len(order), others).items():
-                runs.setdefault(learner, []).append(two_passes(model, X[order], y[order], between))
+                runs.setdefault(learner, []).append(two_passes(model, X[order], y[order], leaves, between))
         means = {learner: np.mean([run.mean(axis=2) for run in mine], axis=0) for learner, mine in runs.items()}
         table += [row for learner, mean in means.items() for row in rows_of(name, learner, mean)]
         panels += panels_of(name, {learner: mine[0] for learner, mine in runs.items()})
         checks += checks_of(name, means)
     return Results(table, panels, checks, [
-        f"Means over {len(seeds)} orders. Loss is the tree distance (62) between predicted and right label.",
+        f"Means over {len(seeds)} orders. The loss is V's, (25), of every learner alike; the tree distance (62) is that "
+        "between predicted and right label.",
         "The patents are not the paper's bags of words but 100 numbers made from them, with labels cut to 57 "
         "leaves: figures cannot be compared digit by digit.",
         "The paper's first step, 1, and meta-step, 0.1, with memory 0.999 are too wild for these vectors: the loss "
@@ -72,22 +73,26 @@ def run(data, quick, seeds):
     ])
 
 
-def two_passes(model, X, y, between):
-    """Array (error and loss, pass, example); `between` has the distances of pairs of labels."""
-    found = []
+def two_passes(model, X, y, leaves, between):
+    """Array (error, loss, distance; pass; example); `between` has the distances of pairs of leaves."""
+    right, rows = np.searchsorted(leaves, y), np.arange(len(y))
+    passes = []
     for _ in range(2):
-        scores = model.progressive(X, y)
-        guesses = model.classes_[scores.argmax(axis=1)]
-        distances = [between[pair] for pair in zip(guesses.tolist(), y.tolist(), strict=True)]
-        found.append((np.array(distances) > 0, distances))
-    return np.moveaxis(np.array(found, dtype=float), 0, 1)
+        scores = model.progressive(X, y, classes=leaves)
+        distances = between[right, scores.argmax(axis=1)]
+        margins = between[right] + scores
+        margins[rows, right] = -np.inf
+        losses = np.maximum(0.0, margins.max(axis=1) - scores[rows, right])  # (25)
+        passes.append((distances > 0, losses, distances))
+    return np.moveaxis(np.array(passes, dtype=float), 0, 1)
 
 
 def rows_of(name, learner, mean):
     for number in (1, 2):
         error, loss = PAPER.get((learner, number), (None, None)) if name == "patents" else (None, None)
         yield {"data": name, "learner": learner, "pass": number, "error": f"{mean[0, number - 1]:.1%}",
-               "paper's error": error, "loss": float(mean[1, number - 1]), "paper's loss": loss}
+               "paper's error": error, "loss (25)": float(mean[1, number - 1]), "paper's loss": loss,
+               "tree distance (62)": float(mean[2, number - 1])}
 
 
 def panels_of(name, runs):
@@ -100,12 +105,12 @@ def panels_of(name, runs):
 
 
 def checks_of(name, means):
-    (error, loss), flat = means[TREE], means[FLAT][1]
+    (error, loss, distance), flat = means[TREE], means[FLAT][2]
     return [
         Check(f"{name}: error and loss fall from the first pass to the second",
               f"{error[0]:.1%} to {error[1]:.1%}, {loss[0]:.3f} to {loss[1]:.3f}",
               error[1] < error[0] and loss[1] < loss[0], ours=name != "patents"),
         Check(f"{name}: the tree beats the flat loss in tree distance",
-              f"{loss[0]:.3f} against {flat[0]:.3f}, then {loss[1]:.3f} against {flat[1]:.3f}",
-              bool((loss < flat).all()), ours=True),
+              f"{distance[0]:.3f} against {flat[0]:.3f}, then {distance[1]:.3f} against {flat[1]:.3f}",
+              bool((distance < flat).all()), ours=True),
     ]

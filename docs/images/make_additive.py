@@ -1,7 +1,7 @@
 """Draw docs/images/additive.png, the components of an additive model of bicycle hire, and print its errors.
 
-Run ``python docs/images/make_additive.py``. It needs matplotlib and a file of data, ``data/regression.npz`` with the set
-``bike_hour``, in the folder that the environment variable ONLINEKERNELS_SHARED names, or in ``shared`` beside the
+Run ``python docs/images/make_additive.py``. It needs matplotlib and a file of data, ``data/regression.npz`` with the
+set ``bike_hour``, in the folder that the environment variable ONLINEKERNELS_SHARED names, or in ``shared`` beside the
 checkout.
 """
 import os

@@ -28,7 +28,9 @@ def main():
     for place, line in enumerate(found[0]):
         colour = COLOURS[line.what]
         axes.plot(LENGTHS, [lines[place].made for lines in found], "o-", color=colour, markersize=4, label=line.what)
-        axes.plot(LENGTHS, [lines[place].allowed for lines in found], "o--", color=colour, markersize=4, label="  allowed")
+        axes.plot(
+            LENGTHS, [lines[place].allowed for lines in found], "o--", color=colour, markersize=4, label="  allowed"
+        )
     axes.set(xlabel="examples", ylim=(0, None), xlim=(0, None))
     axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)

@@ -40,8 +40,13 @@ def main():
         print(name, [round(accuracy, 1) for accuracy in accuracies], flush=True)
         axes.plot(SIZES, accuracies, style, color=colour, marker=marker, linewidth=1.6, label=name)
     axes.axhline(100 * run(norma(None), X, y)[0], color="0.6", linewidth=1.0, zorder=0)
-    axes.annotate("NORMA, all terms", (SIZES[0], 100 * run(norma(None), X, y)[0]), xytext=(0, 4), textcoords="offset points",
-                  color="0.35")
+    axes.annotate(
+        "NORMA, all terms",
+        (SIZES[0], 100 * run(norma(None), X, y)[0]),
+        xytext=(0, 4),
+        textcoords="offset points",
+        color="0.35",
+    )
     axes.set_xscale("log")
     axes.set_xticks(SIZES, [str(size) for size in SIZES])
     axes.minorticks_off()

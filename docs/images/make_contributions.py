@@ -30,7 +30,9 @@ def main():
             axis.set_title(f"{part.value:+.2f}  (a {stored[part.point.tobytes()]})", fontsize=9)
     for axis in axes.ravel():
         axis.axis("off")
-    figure.suptitle("Left: a digit. Beside it the stored digits that speak for (blue) or against (red) the prediction", fontsize=10)
+    figure.suptitle(
+        "Left: a digit. Beside it the stored digits that speak for (blue) or against (red) the prediction", fontsize=10
+    )
     figure.tight_layout()
     figure.savefig(Path(__file__).with_name("contributions.png"), dpi=80)
 

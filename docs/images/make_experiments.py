@@ -1,4 +1,5 @@
-"""Run experiments and put what comes out into the pages: pictures and reports into images/experiments, claim and verdict between marks.
+"""Run experiments and put what comes out into the pages: pictures and reports into images/experiments, claim and
+verdict between marks.
 
     python docs/images/make_experiments.py --data DIR              # all of them; some minutes
     python docs/images/make_experiments.py --data DIR svmd-fig6
@@ -23,7 +24,8 @@ PICTURES = DOCS / "images" / "experiments"
 
 
 def put(name, report):
-    """Write the report beside the pictures; its claim and verdict into the page that has the marks of this experiment."""
+    """Write the report beside the pictures; its claim and verdict into the page that has the marks of this
+    experiment."""
     (PICTURES / f"{name}.txt").write_text(report + "\n", encoding="utf-8")
     said = dict(line.split(": ", 1) for line in report.splitlines() if line.startswith(("claim: ", "verdict: ")))
     paragraphs = (

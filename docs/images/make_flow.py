@@ -1,4 +1,4 @@
-"""Draw docs/images/flow.png: how rows become learning, room by room.
+"""Draw docs/images/flow.png: how rows become learning, part by part.
 
 Run ``python docs/images/make_flow.py``; it needs matplotlib.
 """
@@ -11,10 +11,10 @@ BOXES = {  # name: (left, bottom, width, height, colour, title, text)
     "learner": (3.0, 6.15, 2.6, 0.95, PYTHON, "base/estimator", "checks everything\nbefore the first write"),
     "plan": (6.2, 6.15, 2.6, 0.95, PYTHON, "base/plan", "components and a rule,\nvalidated, once per fit"),
     "state": (9.4, 6.15, 2.6, 0.95, PYTHON, "base/state", "what is learned;\nsaved and loaded by name"),
-    "engine": (0.2, 4.35, 2.2, 0.95, CORE, "run/engine", "cuts rows into pieces;\nsignals between pieces"),
-    "source": (3.0, 4.35, 2.6, 0.95, CORE, "transforms", "a piece of rows,\nscaled as of each row"),
-    "dictionary": (6.2, 4.35, 2.6, 0.95, CORE, "points", "all inner products of a piece:\ntwo matrix products"),
-    "kernel": (9.4, 4.35, 2.6, 0.95, CORE, "points/kernelrows", "one row of kernel values,\nin the cache"),
+    "engine": (0.2, 4.35, 2.2, 0.95, CORE, "_core/engine", "cuts rows into pieces;\nsignals between pieces"),
+    "source": (3.0, 4.35, 2.6, 0.95, CORE, "_core/transforms", "a piece of rows,\nscaled as of each row"),
+    "dictionary": (6.2, 4.35, 2.6, 0.95, CORE, "_core/dictionary", "all inner products of a piece:\ntwo matrix products"),
+    "kernel": (9.4, 4.35, 2.6, 0.95, CORE, "kernel rows", "one row of kernel values,\nin the cache"),
     "evaluate": (0.75, 1.95, 2.5, 1.05, LOOP, "evaluate", "functions: terms, weights,\nmaps, trees, posterior"),
     "decide": (4.85, 1.95, 2.5, 1.05, LOOP, "decide", "rules and forms; formulas of\nlosses. Changes nothing"),
     "carry": (8.95, 1.95, 2.5, 1.05, LOOP, "carry out", "frame, budget, new term.\nCannot fail"),
@@ -36,12 +36,18 @@ def main():
     axes.axis("off")
 
     def arrow(start, end, **style):
-        axes.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=13, color="#444444", lw=1.2, **style))
+        axes.add_patch(
+            FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=13, color="#444444", lw=1.2, **style)
+        )
 
-    frame = FancyBboxPatch((0.35, 1.0), 11.5, 2.5, boxstyle="round,pad=0.1", facecolor="#F4FAF7", edgecolor="#7BBFA5", ls="--")
+    frame = FancyBboxPatch(
+        (0.35, 1.0), 11.5, 2.5, boxstyle="round,pad=0.1", facecolor="#F4FAF7", edgecolor="#7BBFA5", ls="--"
+    )
     axes.add_patch(frame)
     for left, bottom, width, height, colour, title, text in BOXES.values():
-        box = FancyBboxPatch((left, bottom), width, height, boxstyle="round,pad=0.06", facecolor=colour, edgecolor="#666666")
+        box = FancyBboxPatch(
+            (left, bottom), width, height, boxstyle="round,pad=0.06", facecolor=colour, edgecolor="#666666"
+        )
         axes.add_patch(box)
         axes.text(left + width / 2, bottom + height - 0.08, title, ha="center", va="top", weight="bold", size=10)
         axes.text(left + width / 2, bottom + height - 0.36, text, ha="center", va="top", size=8.5)
@@ -52,7 +58,9 @@ def main():
         axes.plot([start[0], start[0], end[0], end[0]], [start[1], turn, turn, end[1] + 0.2], color="#444444", lw=1.2)
         arrow((end[0], end[1] + 0.25), end)
     arrow((10.2, 1.89), (2.0, 1.89), connectionstyle="arc3,rad=-0.13")
-    axes.text(6.1, 1.13, "the next example; a newcomer patches the rows behind it", ha="center", size=8.5, color="#333333")
+    axes.text(
+        6.1, 1.13, "the next example; a new term patches the rows behind it", ha="center", size=8.5, color="#333333"
+    )
     axes.text(0.2, 7.4, "Python: names, checks, sentences", size=11, weight="bold", color="#0072B2")
     axes.text(1.6, 5.55, "_core: compiled, per piece", size=11, weight="bold", color="#D55E00")
     axes.text(2.3, 3.25, "_core: per example, without the interpreter", size=11, weight="bold", color="#009E73")

@@ -1,4 +1,5 @@
-"""Draw docs/images/novelty.png, a novelty detector on a pump and its valves, and print the rates of docs/howto/novelty.md.
+"""Draw docs/images/novelty.png, a novelty detector on a pump and its valves, and print the rates of
+docs/howto/novelty.md.
 
 Run ``python docs/images/make_novelty.py``. It needs matplotlib and a file of data, ``data/skab.npz``, in the folder
 that the environment variable ONLINEKERNELS_SHARED names, or in ``shared`` beside the checkout.

@@ -59,10 +59,14 @@ def main():
         axes.set_xlabel("x", fontsize=12)
         axes.set_xlim(-4.5, 4.5)
         axes.set_ylim(-2.6, 2.6)
-        axes.annotate("no examples\nsince t = 500", (np.mean(GAP), -2.45), ha="center", va="bottom", fontsize=9, color="0.3")
+        axes.annotate(
+            "no examples\nsince t = 500", (np.mean(GAP), -2.45), ha="center", va="bottom", fontsize=9, color="0.3"
+        )
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("y", fontsize=12)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=10, frameon=False)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=10, frameon=False
+    )
     figure.savefig(Path(__file__).with_name("second_order.png"))
 
 

@@ -1,8 +1,9 @@
-"""Draw docs/images/video.png and video.gif, background subtraction on a synthetic clip, and print the rates of docs/howto/video.md.
+"""Draw docs/images/video.png and video.gif, background subtraction on a synthetic clip, and print the rates of
+docs/howto/video.md.
 
 Run ``python docs/images/make_video.py``. It needs Pillow. With the clips of real cameras, ``pets2001_light.npz`` and
-``cdnet_badminton_jitter.npz``, in the folder ``data`` of the folder that the environment variable ONLINEKERNELS_SHARED names, or
-of ``shared`` beside the checkout, it prints their rates too.
+``cdnet_badminton_jitter.npz``, in the folder ``data`` of the folder that the environment variable ONLINEKERNELS_SHARED
+names, or of ``shared`` beside the checkout, it prints their rates too.
 """
 import os
 import sys
@@ -40,7 +41,11 @@ def as_image(picture, scale=1):
 
     if picture.dtype != np.uint8:
         picture = (255 * np.clip(picture, 0, 1)).astype(np.uint8)
-    return Image.fromarray(picture).convert("RGB").resize((scale * picture.shape[1], scale * picture.shape[0]), Image.NEAREST)
+    return (
+        Image.fromarray(picture)
+        .convert("RGB")
+        .resize((scale * picture.shape[1], scale * picture.shape[0]), Image.NEAREST)
+    )
 
 
 def draw_strip(clip, scores, path, scale=2):
@@ -81,7 +86,9 @@ def report(name, clip, first=0, settings=None):
     known[:first] = False
     line = []
     for rule in ("silk", "norma"):
-        scores = Background(*clip.frames.shape[1:3], rule=rule, **(settings or {}).get(rule, {})).progressive(clip.frames)
+        scores = Background(*clip.frames.shape[1:3], rule=rule, **(settings or {}).get(rule, {})).progressive(
+            clip.frames
+        )
         found = scores[known] < 0.5
         truth = clip.masks[known]
         line.append(f"{rule}: area {area(scores[known], truth):.3f}, found {found[truth].mean():.0%}, "
@@ -96,7 +103,10 @@ def main():
     draw_animation(clip, scores, HERE / "video.gif")
     alarms = np.array([(row[~mask] < 0.5).mean() for row, mask in zip(scores, clip.masks)])
     for begin in DARK:
-        print(f"light switched at {begin}: {int(np.argmax(np.append(alarms[begin:], 0) < 0.05))} frames until fewer than 5 % of the wall alarm")
+        print(
+            f"light switched at {begin}: {int(np.argmax(np.append(alarms[begin:], 0) < 0.05))} frames until "
+            "fewer than 5 % of the wall alarm"
+        )
     report("synthetic, light switched", clip, first=40)
     report("the same, large steps", clip, first=40, settings=LARGE_STEPS)
     report("synthetic, shaking", synthetic_clip(220, HEIGHT, WIDTH, jitter=0.7, start=40, seed=4), first=40)

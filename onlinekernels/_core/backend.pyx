@@ -13,6 +13,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from onlinekernels._core.arrays cimport array_data
 
 cdef object DOUBLE = np.dtype(float)
+cdef Py_ssize_t MOST = 512          # rows of a block at most whose scores nobody wants
 
 
 cdef class Backend:
@@ -22,7 +23,7 @@ cdef class Backend:
 
     `attach(examples)`
         a call is about these rows;
-    `room()`
+    `rows_at_once()`
         how many rows the next block may have at most;
     `open(first, n, y, weights, labels)`
         get ready to learn n rows of the call from `first` on; y and weights are those of the block (NULL: all 1), and
@@ -46,7 +47,9 @@ cdef class Backend:
         the answers for n rows as of now, and from row to row they are so far apart; several threads may ask.
 
     `prepare()`
-        what is due between two blocks; it may fail, and is tried again.
+        what is due between two blocks; it may fail, and is tried again;
+    `stagger(place)`
+        let large work fall on other rows than that of backends at other places; the next free place.
 
     Scores have a number for each output, deviations (of y, noise included) one for each target, or one for all labels.
 
@@ -66,7 +69,7 @@ cdef class Backend:
     cdef int detach(self) except -1:
         return 0
 
-    cdef Py_ssize_t room(self) except -1:
+    cdef Py_ssize_t rows_at_once(self) except -1:
         raise NotImplementedError
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
@@ -98,14 +101,17 @@ cdef class Backend:
     cdef int prepare(self) except -1:
         return 0
 
+    cpdef Py_ssize_t stagger(self, Py_ssize_t place) noexcept:
+        return place
+
     # ---- For Python ---------------------------------------------------------------------------
 
     cdef Py_ssize_t outputs_for(self, Py_ssize_t labels) noexcept nogil:
         """How many scores a row has where there are so many labels."""
-        return self.targets if self.targets else max(labels, self.joined)
+        return self.targets if self.targets else max(labels, self.n_seen)
 
     cdef Py_ssize_t outputs_now(self) noexcept nogil:
-        return self.outputs_for(self.joined)
+        return self.outputs_for(self.n_seen)
 
     cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                                Py_ssize_t labels) except -1:
@@ -123,7 +129,7 @@ cdef class Backend:
         if self.intervals is not None and self.intervals.targets:
             self.intervals.run(n, scores, y, deviations, innovations, NULL)
 
-    cdef int settle(self) except -1:
+    cdef int resolve(self) except -1:
         """What a block has left to be said; errors of the user's code, and signals in it."""
         return 0
 
@@ -133,17 +139,17 @@ cdef class Backend:
 
     def learn(self, examples, y, weights=None, Py_ssize_t labels=0, dict trace=None):
         """(scores (n, outputs), deviations (n, groups), innovations (n, targets)) just before each row, which is
-        learned.
+        learned; None without `trace`, which gets what else was known.
 
-        Rows and numbers are checked; y are codes of labels, of which there are so many, or numbers. `trace` gets what
-        else was known. After an error `done` rows were learned.
+        Rows and numbers are checked; y are codes of labels, of which there are so many, or numbers. After an error
+        `done` rows were learned.
         """
-        cdef Py_ssize_t n = examples.shape[0], rows, g = self.groups, each = self.targets or 1
-        cdef Py_ssize_t width = self.outputs_for(labels)
+        cdef Py_ssize_t n = examples.shape[0], rows, first = 0, g = self.groups, each = self.targets or 1
+        cdef Py_ssize_t width = self.outputs_for(labels), capacity = n if trace is not None else min(n, MOST)
         cdef const double[::1] Y = np.ascontiguousarray(y, dtype=float).reshape(-1)
         cdef const double[::1] W = None if weights is None else np.ascontiguousarray(weights, dtype=float)
         cdef const double* here
-        scores, deviations, innovations = np.zeros((n, width)), np.zeros((n, g)), np.zeros((n, g))
+        scores, deviations, innovations = np.zeros((capacity, width)), np.zeros((capacity, g)), np.zeros((capacity, g))
         cdef double* out = <double*> array_data(scores)
         cdef double* spread = <double*> array_data(deviations)
         cdef double* errors = <double*> array_data(innovations)
@@ -152,21 +158,21 @@ cdef class Backend:
             self.attach(examples)
             while self.done < n:
                 here = &Y[self.done * each]
-                rows = self.open_block(self.done, min(n - self.done, self.room()), here,
+                rows = self.open_block(self.done, min(n - self.done, min(capacity, self.rows_at_once())), here,
                                        NULL if W is None else &W[self.done], labels)
                 with nogil:
-                    self.run_block(rows, here, out + self.done * width, width, spread + self.done * g,
-                                   errors + self.done * g)
+                    self.run_block(rows, here, out + first * width, width, spread + first * g, errors + first * g)
                 self.commit(rows)
                 if trace is not None:
-                    self.trace_block(trace, self.done, rows, n)
+                    self.trace_block(trace, first, rows, n)
+                    first += rows
                 self.done += rows
-                self.settle()
+                self.resolve()
                 PyErr_CheckSignals()
                 self.prepare()
         finally:
             self.detach()
-        return scores, deviations, innovations
+        return None if trace is None else (scores, deviations, innovations)
 
     def learn_one(self, x, double y, Py_ssize_t labels=0):
         """Learn one row, 1-d as `takes` has it, and its label's code or its target."""
@@ -182,7 +188,7 @@ cdef class Backend:
             self.run_block(1, &y, out, width, out + width, out + width + self.groups)
             self.commit(1)
             self.done = 1
-            self.settle()
+            self.resolve()
             self.prepare()
         finally:
             self.detach()

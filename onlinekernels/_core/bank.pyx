@@ -1,12 +1,13 @@
 """Many small models of one kind, side by side: what `Bank` keeps.
 
 Models live in blocks of OK_LANES.  Within a block, lane l of every row of numbers belongs to model l, so that one
-vector instruction serves all of them: points are [block][slot][feature][lane], coefficients [block][slot][lane].  A slot
-that holds no term has coefficient 0.  Each model has a frame of its own (the factor that its stored coefficients have to
-be multiplied by), an offset, the scalar of its loss, and its number of examples.
+vector instruction serves all of them: points are [block][slot][feature][lane], coefficients [block][slot][lane].  A
+slot that holds no term has coefficient 0.  Each model has a frame of its own (the factor that its stored coefficients
+have to be multiplied by), an offset, the scalar of its loss, and its number of examples.
 
-All that can fail or be interrupted (memory, keys, Python) comes before the first write.  What then learns is compiled code
-that cannot raise, in threads that know nothing of the interpreter; nobody runs Python code here until all of them are done.
+All that can fail or be interrupted (memory, keys, Python) comes before the first write.  What then learns is compiled
+code that cannot raise, in threads that know nothing of the interpreter; nobody runs Python code here until all of them
+are done.
 """
 import numpy as np
 from cpython.pythread cimport (WAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock,
@@ -16,21 +17,21 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import check_array
 from onlinekernels._core.formulas.lanes cimport (Lanes, LanesRule, ok_lanes_entering, ok_lanes_entering_f,
                                                  ok_lanes_gaussian, ok_lanes_gaussian_f, ok_lanes_least,
                                                  ok_lanes_least_f, ok_lanes_linear, ok_lanes_linear_f, ok_lanes_move,
-                                                 ok_lanes_scores, ok_lanes_scores_f, ok_lanes_turn, ok_lanes_turn_f,
-                                                 ok_lanes_evicted, ok_lanes_evicted_f)
+                                                 ok_lanes_scores, ok_lanes_scores_f, ok_lanes_transpose,
+                                                 ok_lanes_transpose_f, ok_lanes_evicted, ok_lanes_evicted_f)
 from onlinekernels._core.formulas.losses cimport Loss
 from onlinekernels._core.formulas.moves cimport FIXED, Step, gradient_shrink, implicit_shrink, step_size
 from onlinekernels._core.formulas.vecmath cimport OK_LANES
 from onlinekernels._core.functions cimport MOVE, NONE, POINT, SCORE
+from onlinekernels._core.schema import Array, checked, not_negative, within
 
 # ---- Blocks: what examples do to models side by side ---------------------------------------------
-# The scores of a block come from one loop over slots.  Then all of its models make their moves in one loop over lanes, by
-# the same formulas as the engine's: losses.h and moves.h have them.  With at most MAX_SLOTS terms the smallest is found by
-# looking at all.  One by one go only the terms that are stored, and what is rare.
+# The scores of a block come from one loop over slots. Then all of its models make their moves in one loop over lanes,
+# by the same formulas as the engine's: losses.h and moves.h have them. With at most MAX_SLOTS terms the smallest is
+# found by looking at all. One by one go only the terms that are stored, and what is rare.
 
 cdef enum:
     MAX_SLOTS = 64
@@ -69,7 +70,7 @@ cdef struct Examples:
     Py_ssize_t n                # rows
     bint learning               # or scoring only
 
-cdef struct Outcome:
+cdef struct Tally:
     int64_t learned     # rows
     int64_t row         # the first one that could not be learned, and why
     int reason          # why: see `example`
@@ -159,18 +160,18 @@ cdef double evaluate_carefully(const Store* store, const real* points, const rea
 # ---- A block -------------------------------------------------------------------------------------
 
 cdef void evaluate(const Store* store, const real* points, const real* coef, const real* x, Py_ssize_t slots,
-                   Py_ssize_t ahead, real* sums) noexcept nogil:
+                   Py_ssize_t prefetch, real* sums) noexcept nogil:
     """Sums of stored coefficients times kernel values, for all models of a block."""
     if real is float:
         if store.linear:
-            ok_lanes_linear_f(points, coef, x, slots, store.d, ahead, sums)
+            ok_lanes_linear_f(points, coef, x, slots, store.d, prefetch, sums)
         else:
-            ok_lanes_gaussian_f(points, coef, x, slots, store.d, ahead, <float> store.gamma, sums)
+            ok_lanes_gaussian_f(points, coef, x, slots, store.d, prefetch, <float> store.gamma, sums)
     else:
         if store.linear:
-            ok_lanes_linear(points, coef, x, slots, store.d, ahead, sums)
+            ok_lanes_linear(points, coef, x, slots, store.d, prefetch, sums)
         else:
-            ok_lanes_gaussian(points, coef, x, slots, store.d, ahead, store.gamma, sums)
+            ok_lanes_gaussian(points, coef, x, slots, store.d, prefetch, store.gamma, sums)
 
 
 cdef Py_ssize_t receive(const Store* store, const int64_t* rows, bint whole, const Examples* examples, real* x,
@@ -185,9 +186,9 @@ cdef Py_ssize_t receive(const Store* store, const int64_t* rows, bint whole, con
             lanes.target[lane] = examples.y[rows[lane]]
     if whole:
         if real is float:
-            ok_lanes_turn_f(<const float*> examples.X + rows[0] * d, d, x)
+            ok_lanes_transpose_f(<const float*> examples.X + rows[0] * d, d, x)
         else:
-            ok_lanes_turn(<const double*> examples.X + rows[0] * d, d, x)
+            ok_lanes_transpose(<const double*> examples.X + rows[0] * d, d, x)
         return n
     for lane in range(OK_LANES):
         if rows[lane] >= 0:                     # other lanes may hold what they held
@@ -277,24 +278,26 @@ cdef void append(Store* store, real* points, real* coef, Py_ssize_t block, Py_ss
 
 
 cdef void report(const int64_t* rows, const Lanes* lanes, bint learning, unsigned char* failed,
-                 Outcome* outcome) noexcept nogil:
+                 Tally* tally) noexcept nogil:
     """Which examples could not be learned, and why."""
     cdef Py_ssize_t lane
     for lane in range(OK_LANES):
         if rows[lane] < 0:
             continue
         if (lanes.moved[lane] if learning else lanes.active[lane]) > 0.0:
-            outcome.learned += 1
+            tally.learned += 1
             continue
         failed[lane] = True
-        if outcome.row < 0 or rows[lane] < outcome.row:
-            outcome.row = rows[lane]
-            outcome.reason = SCORE if not isfinite(lanes.score[lane]) else POINT if not isfinite(lanes.own[lane]) else MOVE
+        if tally.row < 0 or rows[lane] < tally.row:
+            tally.row = rows[lane]
+            tally.reason = MOVE if isfinite(lanes.own[lane]) else POINT
+            if not isfinite(lanes.score[lane]):
+                tally.reason = SCORE
 
 
 cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssize_t following, const int64_t* rows,
                 bint whole, real* x, Lanes* lanes, const Examples* examples, unsigned char* failed,
-                Outcome* outcome) noexcept nogil:
+                Tally* tally) noexcept nogil:
     """One example for each model of a block that has one (rows[lane] >= 0): its score and, if asked, its move.
 
     `following` is the block that will be visited next.  `whole`: all models have one, and the rows follow each other.
@@ -318,14 +321,14 @@ cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssi
         if lanes.n_terms > 0:
             append(store, points, coef, block, slots, x, lanes)
         if lanes.n_moved == n:
-            outcome.learned += n
+            tally.learned += n
             return
-    report(rows, lanes, examples.learning, failed, outcome)
+    report(rows, lanes, examples.learning, failed, tally)
 
 
 cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first, Py_ssize_t last, real* x,
-                       Lanes* lanes, const Examples* examples, Outcome* outcome) noexcept nogil:
-    """All examples of some blocks, those of each model in their order; a model stops at an example that it cannot learn."""
+                       Lanes* lanes, const Examples* examples, Tally* tally) noexcept nogil:
+    """All examples of some blocks, those of each model in order; a model stops at one that it cannot learn."""
     cdef int64_t rows[OK_LANES]
     cdef int64_t next[OK_LANES]
     cdef unsigned char failed[OK_LANES]
@@ -346,7 +349,8 @@ cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first,
                 rows[lane] = m if whole or (m < examples.n and (examples.active == NULL or examples.active[m])) else -1
                 more |= rows[lane] >= 0
             if more:
-                visit(store, points, coef, place, min(place + 1, last - 1), rows, whole, x, lanes, examples, failed, outcome)
+                visit(store, points, coef, place, min(place + 1, last - 1), rows, whole, x, lanes, examples, failed,
+                      tally)
             continue
         starts = examples.starts + place * (OK_LANES + 1)
         for lane in range(OK_LANES):
@@ -363,23 +367,23 @@ cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first,
                     more = True
             if not more:
                 break
-            visit(store, points, coef, examples.blocks[place], examples.blocks[min(place + 1, last - 1)], rows, False, x,
-                  lanes, examples, failed, outcome)
+            visit(store, points, coef, examples.blocks[place], examples.blocks[min(place + 1, last - 1)], rows, False,
+                  x, lanes, examples, failed, tally)
         if examples.failed != NULL:
             memcpy(examples.failed + examples.blocks[place] * OK_LANES, failed, sizeof(failed))
 
 
-cdef void visit_places(Store* store, bint single, void* points, void* coef, void* x, const Examples* examples, Py_ssize_t first,
-                       Py_ssize_t last, Outcome* outcome) noexcept nogil:
+cdef void visit_places(Store* store, bint single, void* points, void* coef, void* x, const Examples* examples,
+                       Py_ssize_t first, Py_ssize_t last, Tally* tally) noexcept nogil:
     """All examples of the places first, ..., last - 1 of a call; x: room for a row of each model of a block.
 
     `single`: points, coefficients and x are float, not double. O(slots d) for each example.
     """
     cdef Lanes lanes
     if single:
-        visit_blocks[float](store, <float*> points, <float*> coef, first, last, <float*> x, &lanes, examples, outcome)
+        visit_blocks[float](store, <float*> points, <float*> coef, first, last, <float*> x, &lanes, examples, tally)
     else:
-        visit_blocks[double](store, <double*> points, <double*> coef, first, last, <double*> x, &lanes, examples, outcome)
+        visit_blocks[double](store, <double*> points, <double*> coef, first, last, <double*> x, &lanes, examples, tally)
 
 
 # ---- Threads of a call to a bank -----------------------------------------------------------------
@@ -393,7 +397,7 @@ cdef struct Share:
     void* coef                  # their coefficients
     void* x                     # a row for each model of a block
     Py_ssize_t first, last      # places of its blocks
-    Outcome outcome             # of its rows
+    Tally tally             # of its rows
     PyThread_type_lock done     # free when the thread is done; NULL: it is the calling thread
 
 
@@ -401,7 +405,7 @@ cdef void work(void* given) noexcept nogil:
     """Do one's share, and say so."""
     cdef Share* share = <Share*> given
     visit_places(share.store, share.single, share.points, share.coef, share.x, share.examples, share.first, share.last,
-                 &share.outcome)
+                 &share.tally)
     if share.done != NULL:
         PyThread_release_lock(share.done)
 
@@ -423,7 +427,7 @@ cdef class Shares:
         self.n = n
         for i in range(n):
             self.of[i].first, self.of[i].last = first + (last - first) * i // n, first + (last - first) * (i + 1) // n
-            self.of[i].outcome.row = -1
+            self.of[i].tally.row = -1
             self.of[i].x = x + i * (<Py_ssize_t> scratch.strides[0])
             if i > 0:
                 self.of[i].done = PyThread_allocate_lock()
@@ -438,7 +442,7 @@ cdef class Shares:
         free(self.of)
 
     cdef void run(self) noexcept:
-        """Do all shares, each in a thread of its own; signals wait.  If there is no thread to be had, its share is ours."""
+        """Do all shares, each in a thread of its own, or in ours if there is none; signals wait."""
         cdef Py_ssize_t i
         for i in range(1, self.n):
             PyThread_acquire_lock(self.of[i].done, WAIT_LOCK)
@@ -450,20 +454,31 @@ cdef class Shares:
             for i in range(1, self.n):
                 PyThread_acquire_lock(self.of[i].done, WAIT_LOCK)
 
-    cdef Outcome outcome(self):
-        """All outcomes as one. O(threads)."""
-        cdef Outcome total = Outcome(0, -1, NONE)
+    cdef Tally tally(self):
+        """All tallies as one. O(threads)."""
+        cdef Tally total = Tally(0, -1, NONE)
         cdef Py_ssize_t i
         for i in range(self.n):
-            total.learned += self.of[i].outcome.learned
-            if self.of[i].outcome.row >= 0 and (total.row < 0 or self.of[i].outcome.row < total.row):
-                total.row, total.reason = self.of[i].outcome.row, self.of[i].outcome.reason
+            total.learned += self.of[i].tally.learned
+            if self.of[i].tally.row >= 0 and (total.row < 0 or self.of[i].tally.row < total.row):
+                total.row, total.reason = self.of[i].tally.row, self.of[i].tally.reason
         return total
 
 
 # ---- Models, for Python --------------------------------------------------------------------------
 
 LANES_CODES = {"lanes": OK_LANES, "most slots": MAX_SLOTS}
+
+
+def not_zero(value, name):
+    """The limit: no number is 0."""
+    if (value == 0).any():
+        raise ValueError(f"{name} has a number that is 0")
+
+
+def moves_scalar(models):
+    """Whether the scalar of the loss has a step of its own."""
+    return models.has_own_step
 
 
 cdef class Models:
@@ -487,6 +502,16 @@ cdef class Models:
     dtype : numpy dtype
         float32 or float64, of points, coefficients and kernel values.
     """
+    # Axes are those of `gather`; in `arrays` the first is over blocks, and there is a last one over lanes
+    FIELDS = (Array("points", "dtype", ("models", "slots", "n_features")),
+              Array("coefficients", "dtype", ("models", "slots")), Array("born", np.uint8, ("models", "slots")),
+              Array("t", np.int64, ("models",), within(0, (1 << 62) - 1)),
+              Array("frame", np.float64, ("models",), not_zero), Array("offset", np.float64, ("models",)),
+              Array("scalar", np.float64, ("models",)), Array("count", np.uint8, ("models",)),
+              Array("clock", np.uint8, ("models",)),
+              Array("gap", np.float64, ("models",), not_negative, when=moves_scalar),
+              Array("gap_weight", np.float64, ("models",), not_negative, when=moves_scalar))
+
     cdef Store store
     cdef readonly Py_ssize_t n          # models
     cdef readonly object dtype
@@ -495,8 +520,8 @@ cdef class Models:
     cdef public object labels           # of all models, or None: theirs who learns
     cdef readonly int64_t visited       # rows of all calls that learned, those that did not count included
 
-    def __init__(self, *, loss, step, bint implicit, double regularization, double penalty, bint recent, Py_ssize_t slots,
-                 bint offset, gamma, Py_ssize_t n_features, dtype):
+    def __init__(self, *, loss, step, bint implicit, double regularization, double penalty, bint recent,
+                 Py_ssize_t slots, bint offset, gamma, Py_ssize_t n_features, dtype):
         code, scalar, nu, own_step = loss
         self.store.rule.loss = Loss(code, scalar, nu, own_step)
         self.store.rule.has_offset = offset
@@ -520,20 +545,18 @@ cdef class Models:
 
     cdef dict allocated(self, Py_ssize_t blocks):
         """Arrays of so many blocks, at least as many as are in use, with what is learned."""
-        cdef Py_ssize_t slots = self.store.slots, used = (self.n + OK_LANES - 1) // OK_LANES
-        shapes = {"points": (self.dtype, (slots, self.store.d)), "coefficients": (self.dtype, (slots,)),
-                  "born": (np.uint8, (slots,)), "t": (np.int64, ()), "frame": (np.float64, ()),
-                  "offset": (np.float64, ()), "scalar": (np.float64, ()), "count": (np.uint8, ()), "clock": (np.uint8, ())}
-        if self.store.rule.loss.step > 0.0:
-            shapes.update(gap=(np.float64, ()), gap_weight=(np.float64, ()))
+        cdef Py_ssize_t used = (self.n + OK_LANES - 1) // OK_LANES
         starts = {"frame": 1.0, "scalar": self.store.rule.loss.scalar}
         arrays = {}
-        for name, (dtype, shape) in shapes.items():
-            arrays[name] = zeros((blocks, *shape, OK_LANES), np.dtype(dtype))
-            if name in starts:
-                arrays[name][...] = starts[name]
-            if used:
-                arrays[name][:used] = self.arrays[name][:used]
+        for field in self.FIELDS:
+            if field.is_kept(self):
+                shape = [getattr(self, size) for size in field.shape[1:]]
+                dtype = self.dtype if field.dtype == "dtype" else np.dtype(field.dtype)
+                array = arrays[field.name] = zeros((blocks, *shape, OK_LANES), dtype)
+                if field.name in starts:
+                    array[...] = starts[field.name]
+                if used:
+                    array[:used] = self.arrays[field.name][:used]
         return arrays
 
     cdef move_to(self, dict arrays):
@@ -553,10 +576,10 @@ cdef class Models:
         self.store, self.arrays = store, arrays
 
     def reserve(self, Py_ssize_t n):
-        """Memory for n models, or MemoryError and all is as it was; it doubles, so that each moves a few times at most."""
-        cdef Py_ssize_t blocks = (n + OK_LANES - 1) // OK_LANES, room = len(self.arrays["t"])
-        if blocks > room:
-            self.move_to(self.allocated(max(blocks, 2 * room) if self.n else blocks))
+        """Memory for n models, or MemoryError and all is as it was; it doubles, so that few move often."""
+        cdef Py_ssize_t blocks = (n + OK_LANES - 1) // OK_LANES, capacity = len(self.arrays["t"])
+        if blocks > capacity:
+            self.move_to(self.allocated(max(blocks, 2 * capacity) if self.n else blocks))
 
     cdef int enter(self, dict keys) except -1:
         """Let keys have models, all of them or none; their numbers follow those that there are."""
@@ -589,10 +612,10 @@ cdef class Models:
         Row m of X is for model m, unless `groups` = (blocks, starts, order) says what belongs together; `first` and
         `last` are then places in `blocks`.
 
-        Whoever learns is alone.  These are `rows` rows of a call (those that do not count included).  With them there are n
-        models, for which there is memory; the new ones have `keys`, and all have these `labels`.  `failed` tells, and is
-        told, which models have met a row that they cannot learn.  After an error or an interrupt, `visited` says whether
-        all rows are learned or none.
+        Whoever learns is alone.  These are `rows` rows of a call (those that do not count included).  With them there
+        are n models, for which there is memory; the new ones have `keys`, and all have these `labels`.  `failed` tells,
+        and is told, which models have met a row that they cannot learn.  After an error or an interrupt, `visited` says
+        whether all rows are learned or none.
 
         Returns
         -------
@@ -601,7 +624,7 @@ cdef class Models:
         cdef Examples examples
         cdef const int64_t[::1] blocks, order
         cdef const int64_t[:, ::1] starts
-        cdef Outcome outcome = Outcome(0, -1, NONE)
+        cdef Tally tally = Tally(0, -1, NONE)
         cdef Shares shares = None
         examples.X = array_data(X)
         examples.n = X.shape[0]
@@ -622,10 +645,10 @@ cdef class Models:
             self.n, self.labels = n, labels
         if last > first:
             shares.run()
-            outcome = shares.outcome()
+            tally = shares.tally()
         if learning:
             self.visited += rows
-        return outcome.learned, outcome.row, outcome.reason
+        return tally.learned, tally.row, tally.reason
 
     def values(self, name):
         """One number of each model: an array over models."""
@@ -646,21 +669,33 @@ cdef class Models:
             self.enter(keys)
         self.n += n
 
+    @property
+    def slots(self):
+        """Terms of a model, at most."""
+        return self.store.slots
+
+    @property
+    def n_features(self):
+        """Of examples."""
+        return self.store.d
+
+    @property
+    def has_own_step(self):
+        """Whether the scalar of the loss has a step of its own."""
+        return self.store.rule.loss.step > 0.0
+
     def check_state(self, state, Py_ssize_t n):
         """Raise ValueError unless a state of n models fits: every index and shape that C relies on."""
-        for name, array in self.arrays.items():
-            check_array(state[name], name, array.dtype, (n, *array.shape[1:array.ndim - 1]))
+        if len(checked(self, state)["t"]) != n:
+            raise ValueError(f"there are not {n} models")
+
+    def fits(self, state):
+        """ValueError unless slots, ages and clocks fit each other."""
         count, clock = state["count"].astype(int), state["clock"].astype(int)
         born, slots = state["born"], np.arange(self.store.slots)
         recent = self.store.recent
         if (count > self.store.slots).any():
             raise ValueError(f"a model has more terms than the budget of {self.store.slots}")
-        if (state["t"] < 0).any() or (state["t"] >= 1 << 62).any():
-            raise ValueError("t is not a number of examples")
-        if "gap" in self.arrays and ((state["gap"] < 0) | (state["gap_weight"] < 0)).any():
-            raise ValueError("a distance to the margin is below 0")
-        if (state["frame"] == 0).any():
-            raise ValueError("a frame is 0")
         if recent and ((clock != 0) & ((count < self.store.slots) | (clock >= self.store.slots))).any():
             raise ValueError("the slot of the oldest term is none")
         if not recent and ((clock >= LAST_TICK) | (clock < count)).any():

@@ -1,6 +1,6 @@
 """Budgets: which term goes, and what becomes of its coefficient. The contract is `Budget` in `terms`."""
 cimport cython
-from onlinekernels._core.functions cimport Term
+from onlinekernels._core.functions cimport Scratch, Term
 from onlinekernels._core.linalg cimport Factor
 from onlinekernels._core.terms cimport Budget, Coefficients
 
@@ -16,7 +16,7 @@ cdef struct Look:
 @cython.final
 cdef class Span:
     cdef readonly Py_ssize_t n          # points
-    cdef Py_ssize_t room                # points that there is room for
+    cdef Py_ssize_t capacity                # points that there is room for
     cdef readonly Factor factor         # of the kernel matrix K of the points, oldest first
     cdef object array, order_array      # the memory of what follows
     cdef double* own                    # k(x, x) of each point
@@ -31,7 +31,7 @@ cdef class Span:
     cdef void append(self, const Look* look) noexcept nogil
     cdef double leave(self, Py_ssize_t i) noexcept nogil
     cdef double unit_solution(self, Py_ssize_t i) noexcept nogil
-    cdef make_room(self, Py_ssize_t room)
+    cdef reserve(self, Py_ssize_t capacity)
 
 
 @cython.final
@@ -42,9 +42,8 @@ cdef class ProjectingBudget(Budget):
     cdef readonly bint candidates_yield  # when it is full, it is always the candidate that is projected
     cdef bint expected                  # the span has followed already: somebody leaves, or enters
 
-    cdef Look look_in(self, Coefficients terms, double* room) noexcept nogil
-    cdef double look(self, Coefficients terms, const double* values, double own, double* room) noexcept nogil
-    cdef Py_ssize_t cheapest(self, Coefficients terms, const Term* term, Look* look) noexcept nogil
-    cdef void share_out_candidate(self, Coefficients terms, const Term* term, const Look* look) noexcept nogil
-    cdef void share_out(self, Coefficients terms, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place,
-                        double residual) noexcept nogil
+    cdef Look look_in(self, double* buffer) noexcept nogil
+    cdef double look(self, const double* values, double own, double* buffer) noexcept nogil
+    cdef Py_ssize_t cheapest(self, Scratch w, const Term* term, Look* look) noexcept nogil
+    cdef void share_out_candidate(self, const Term* term, const Look* look) noexcept nogil
+    cdef void share_out(self, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place, double residual) noexcept nogil

@@ -4,12 +4,14 @@ import numpy as np
 from libc.math cimport INFINITY, ceil, exp, expm1, fabs, fmax, fmin, log, pow, sqrt
 from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import aligned_empty, check_array, check_number
+from onlinekernels._core.arrays import aligned_empty
 from onlinekernels._core.dictionary cimport SquareTable, Table
 from onlinekernels._core.formulas.hashing cimport scrambled
 from onlinekernels._core.formulas.vecmath cimport ok_dot, ok_exp_array
-from onlinekernels._core.functions cimport CANDIDATE, NOBODY, Outcome, Piece, Scratch
+from onlinekernels._core.functions cimport (CANDIDATE, NOBODY, PYTHON, Example, Function, Piece, Removal,
+                                                 Scratch)
 from onlinekernels._core.kernels cimport GAUSSIAN, SCALE, SHIFT, Program
+from onlinekernels._core.schema import Array, Inlined, not_negative, Number
 from onlinekernels._core.terms cimport NEARLY
 
 # ---- All terms, the latest, or those that a hash spares ------------------------------------------
@@ -19,8 +21,47 @@ from onlinekernels._core.terms cimport NEARLY
 cdef class UnlimitedBudget(Budget):
     """Every term stays."""
 
-    def check_state(self, birthdays):
-        check_order(birthdays)
+    def fits(self, state):
+        check_order(state["birthdays"])
+
+
+@cython.final
+cdef class OwnBudget(Budget):
+    """One in Python: its `evict` is asked before anything changes."""
+
+    cdef object ask                     # (coefficients, births) to the index of the term that goes, or None
+
+    def __init__(self, evict):
+        self.ask = evict
+
+    cdef Py_ssize_t numbers(self) noexcept:
+        return 1
+
+    cdef bint consult(self, Function f, Scratch w, Example e, long long t) noexcept with gil:
+        """O(n), and what `evict` takes."""
+        cdef Py_ssize_t k
+        try:
+            slots, coming = self.terms.slots(), np.zeros((f.outputs.n, 1))
+            for k in range(e.term.n):
+                coming[e.term.labels[k], 0] = e.term.alpha[k]
+            rows = np.hstack([f.coefficients(0) * e.move.transform[0][0], coming])[:f.outputs.n_seen]
+            goes = self.ask(rows, np.append(self.dictionary.birthdays.array[0, slots], t))
+            if goes is None:
+                goes = NOBODY
+            elif 0 <= goes.__index__() <= len(slots):
+                goes = CANDIDATE if goes == len(slots) else slots[goes]
+            else:
+                raise ValueError(f"evict must give None, or the index of one of {len(slots) + 1} terms. Got {goes!r}.")
+            w.for_budget[0] = goes
+        except BaseException as error:
+            e.error, e.failure = error, PYTHON
+            return False
+        return True
+
+    cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
+        """A term that has faded away in the meantime makes room as well."""
+        cdef Py_ssize_t slot = <Py_ssize_t> w.for_budget[0]
+        removal.slot = slot if slot == CANDIDATE or slot != NOBODY and self.terms.holds(slot) else NOBODY
 
 
 cdef class Queue(Budget):
@@ -28,68 +69,64 @@ cdef class Queue(Budget):
 
     cdef Table orders                   # intp: the memory of `order`
     cdef Py_ssize_t* order              # slots in a circle, the oldest term's at `first`
-    cdef Py_ssize_t room                # places in the circle
+    cdef Py_ssize_t capacity                # places in the circle
     cdef Py_ssize_t first               # place of the oldest
     cdef Py_ssize_t n                   # terms
 
-    cdef int begin(self, Coefficients terms) except -1:
-        self.orders = terms.dictionary.new_table(1, np.intp)
+    cdef int begin(self) except -1:
+        self.orders = self.dictionary.new_table(1, np.intp)
         return 0
 
-    cdef void arrange(self, Coefficients terms) noexcept nogil:
-        self.order, self.room = <Py_ssize_t*> self.orders.data, self.orders.capacity
-        self.first, self.n = 0, terms.list_slots(self.order)
+    cdef void arrange(self) noexcept nogil:
+        self.order, self.capacity = <Py_ssize_t*> self.orders.data, self.orders.capacity
+        self.first, self.n = 0, self.terms.list_slots(self.order)
 
-    def restore(self, Coefficients terms, state):
+    def resume(self, state):
         self.orders.array[0] = np.argsort(state["birthdays"], kind="stable")
 
-    cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+    cdef void entered(self, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t last = self.first + self.n
-        self.order[last if last < self.room else last - self.room] = slot
+        self.order[last if last < self.capacity else last - self.capacity] = slot
         self.n += 1
 
-    cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+    cdef void left(self, Py_ssize_t slot) noexcept nogil:
         """Nearly always the first; the others close ranks."""
         cdef Py_ssize_t i = 0
         if self.order[self.first] != slot:
-            while self.order[(self.first + i) % self.room] != slot:
+            while self.order[(self.first + i) % self.capacity] != slot:
                 i += 1
             while i > 0:
-                self.order[(self.first + i) % self.room] = self.order[(self.first + i - 1) % self.room]
+                self.order[(self.first + i) % self.capacity] = self.order[(self.first + i - 1) % self.capacity]
                 i -= 1
         self.first += 1
-        if self.first == self.room:
+        if self.first == self.capacity:
             self.first = 0
         self.n -= 1
 
     cdef Py_ssize_t oldest(self) noexcept nogil:
         return self.order[self.first]
 
-    def _check(self, Coefficients terms):
-        Budget._check(self, terms)
-        order = [self.order[(self.first + i) % self.room] for i in range(self.n)]
-        assert sorted(order) == np.flatnonzero(terms.dictionary.taken.array[0]).tolist()
-        assert (np.diff(terms.dictionary.birthdays.array[0, order]) > 0).all()
+    def _check(self):
+        Budget._check(self)
+        order = [self.order[(self.first + i) % self.capacity] for i in range(self.n)]
+        assert sorted(order) == np.flatnonzero(self.dictionary.taken.array[0]).tolist()
+        assert (np.diff(self.dictionary.birthdays.array[0, order]) > 0).all()
 
 
 @cython.final
 cdef class RecentBudget(Queue):
-    """The latest `size` terms: V 5.5.
-
-    Parameters
-    ----------
-    size : int
-    """
+    """The latest `size` terms: V 5.5."""
 
     def __init__(self, long long size):
         self.most = size
 
-    cdef Py_ssize_t evicted(self, Coefficients terms, double size) noexcept nogil:
+    cdef Py_ssize_t evicted(self, double size) noexcept nogil:
         return self.oldest() if self.n >= self.most else NOBODY
 
-    def check_state(self, birthdays):
+    def fits(self, state):
         """In the order of sums, the terms are a circle that begins anywhere."""
-        Budget.check_state(self, birthdays)
+        Budget.fits(self, state)
+        birthdays = state["birthdays"]
         oldest = int(np.argmin(birthdays)) if len(birthdays) else 0
         if oldest and len(birthdays) < self.most:
             raise ValueError("the terms are a circle before there are as many as the budget allows")
@@ -100,35 +137,111 @@ cdef class RecentBudget(Queue):
 cdef class RandomBudget(Queue):
     """A term that is drawn by lot goes: Cavallanti, Cesa-Bianchi, Gentile (2007).
 
-    The lot depends on the seed and on the birthday of the youngest term, and so on nothing but the examples.
-
-    Parameters
-    ----------
-    size, seed : int
+    The lot depends on the seed and on the birthday of the youngest term, and so on nothing but the examples. With a
+    bound those that stay make up for it, and then f shrinks until no coefficient is larger than that: BOGD, Zhao,
+    Wang, Wu, Jin, Hoi (2012).
     """
 
     cdef readonly unsigned long long seed # of who goes
+    cdef readonly double bound          # of coefficients; 0 for none
 
-    def __init__(self, long long size, unsigned long long seed):
+    def __init__(self, long long size, unsigned long long seed, double bound):
         self.most = size
         self.seed = seed
+        self.bound = bound
 
-    cdef Py_ssize_t evicted(self, Coefficients terms, double size) noexcept nogil:
+    cdef Py_ssize_t evicted(self, double size) noexcept nogil:
         cdef unsigned long long lot
         if self.n < self.most:
             return NOBODY
-        lot = <unsigned long long> terms.dictionary.born(self.order[(self.first + self.n - 1) % self.room])
+        lot = <unsigned long long> self.dictionary.born(self.order[(self.first + self.n - 1) % self.capacity])
         lot = scrambled(scrambled(self.seed) + lot)
-        return self.order[(self.first + <Py_ssize_t> (lot % <unsigned long long> self.n)) % self.room]
+        return self.order[(self.first + <Py_ssize_t> (lot % <unsigned long long> self.n)) % self.capacity]
+
+    cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
+        """O(terms). All of f will be multiplied, so the candidate is divided before by what only the others get."""
+        cdef Py_ssize_t slot, k
+        cdef double growth, frame = 0.0, largest = 0.0, own = 0.0
+        if removal.slot == NOBODY or self.bound == 0.0:
+            return
+        growth = self.n / (self.n - 1.0)
+        for slot in range(self.dictionary.start, self.dictionary.stop):
+            if slot != removal.slot and self.terms.holds(slot):
+                largest = fmax(largest, self.terms.size_of(slot))
+        for k in range(term.n):
+            if term.stored[k] != 0.0:
+                frame = fabs(term.alpha[k] / term.stored[k])
+            own = fmax(own, fabs(term.alpha[k]))
+            term.stored[k] /= growth
+            term.alpha[k] /= growth
+        removal.shrink = growth * fmin(1.0, self.bound / fmax(own, growth * frame * largest))
+
+
+@cython.final
+cdef class QuantizedBudget(Queue):
+    """An example that is nearly a term adds its coefficient to that term's: Chen, Zhao, Zhu, Principe (2012)."""
+
+    FIELDS = Array("own", np.float64, ("n",), not_negative),
+
+    cdef readonly double coherence      # cosine of an angle: no wider is nearly the same
+    cdef Table owns                     # k(x, x) of each slot
+    cdef double own                     # and of a candidate that is about to enter
+
+    def __init__(self, double coherence, size):
+        self.coherence = coherence
+        self.most = self.most if size is None else size
+        self.looks_at_candidates = True
+
+    cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
+        """O(terms). The nearest, among equals the oldest."""
+        cdef Py_ssize_t slot, start = self.dictionary.start
+        cdef const double* owns = <const double*> self.owns.data
+        cdef double cosine, scale, most = 0.0
+        for slot in range(start, self.dictionary.stop):
+            scale = w.piece.own[i] * owns[slot]
+            if not self.terms.holds(slot) or scale <= 0.0:
+                continue
+            cosine = w.piece.values[slot - start] / sqrt(scale)
+            if cosine * NEARLY >= self.coherence and (cosine > most * NEARLY or (
+                    cosine * NEARLY >= most and self.dictionary.born(slot) < self.dictionary.born(removal.partner))):
+                removal.slot, removal.partner, most = CANDIDATE, slot, fmax(most, cosine)
+        if removal.partner == NOBODY and self.n >= self.most:
+            removal.slot = self.oldest()
+
+    cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
+        """A term whose coefficient becomes 0 by this is none any more: it would not be there in a file either."""
+        cdef Py_ssize_t k
+        cdef int channel
+        self.own = w.piece.own[i]
+        if removal.partner == NOBODY:
+            return
+        for channel in range(self.terms.channels):
+            for k in range(term.n):
+                self.terms.row(channel * self.terms.rows + term.labels[k])[removal.partner] += (
+                    term.stored[channel * term.n + k])
+        if self.terms.is_zero(removal.partner):
+            self.terms.drop(removal.partner)
+            self.dictionary.disorderly = True
+
+    cdef void entered(self, Py_ssize_t slot) noexcept nogil:
+        Queue.entered(self, slot)
+        (<double*> self.owns.data)[slot] = self.own
+
+    cdef int begin(self) except -1:
+        self.owns = self.dictionary.new_table(1)
+        return Queue.begin(self)
+
+    def stored(self):
+        slots = self.dictionary.saved_slots()
+        return {"own": np.where(self.dictionary.taken.array[0, slots] != 0, self.owns.array[0, slots], 0.0)}
+
+    def resume(self, state):
+        Queue.resume(self, state)
+        self.owns.array[0, :len(state["own"])] = state["own"]
 
 
 cdef class WindowBudget(Queue):
-    """The terms of the latest `steps` examples: K Fig. 1.
-
-    Parameters
-    ----------
-    steps : int
-    """
+    """The terms of the latest `steps` examples: K Fig. 1."""
 
     cdef readonly long long steps         # that a term lives
 
@@ -140,9 +253,9 @@ cdef class WindowBudget(Queue):
         """How many of the latest examples f_t may use."""
         return self.steps
 
-    cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil:
-        terms.dictionary.trim()                 # what expired before is left behind
-        if self.n and terms.dictionary.born(self.oldest()) < t + 1 - self.length(t + 1):
+    cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
+        self.dictionary.trim()                 # what expired before is left behind
+        if self.n and self.dictionary.born(self.oldest()) < t + 1 - self.length(t + 1):
             return self.oldest()
         return NOBODY
 
@@ -152,20 +265,13 @@ cdef class WindowBudget(Queue):
         lengths = np.array([self.length(one) for one in times.ravel().tolist()], dtype=np.int64)
         return lengths.reshape(times.shape) if times.ndim else int(lengths[0])
 
-    def check_state(self, birthdays):
-        check_order(birthdays)
+    def fits(self, state):
+        check_order(state["birthdays"])
 
 
 @cython.final
 cdef class SublinearBudget(WindowBudget):
-    """A window that grows like t^exponent: K Thm 6 with its erratum, the printed window shrinks once, this one never does.
-
-    Parameters
-    ----------
-    start : int
-        Its length while the model is young.
-    exponent : float
-    """
+    """A window that grows like t^exponent, from `start`: K Thm 6 with its erratum, the printed window shrinks once."""
 
     cdef readonly double exponent       # the window is t^exponent long
 
@@ -189,12 +295,7 @@ def check_order(birthdays):
 
 @cython.final
 cdef class SmallestBudget(Budget):
-    """The `size` terms with the largest coefficients: I 2.1. A heap of slots, O(log size) per term.
-
-    Parameters
-    ----------
-    size : int
-    """
+    """The `size` terms with the largest coefficients: I 2.1. A heap of slots, O(log size) per term."""
 
     cdef Table keys, heaps              # the memory of `key` and `heap`
     cdef double* key                    # of each slot: size of its stored coefficient, which only a fold changes
@@ -205,36 +306,36 @@ cdef class SmallestBudget(Budget):
     def __init__(self, long long size):
         self.most = size
 
-    cdef Py_ssize_t evicted(self, Coefficients terms, double size) noexcept nogil:
+    cdef Py_ssize_t evicted(self, double size) noexcept nogil:
         """Among equals the oldest goes, not the candidate."""
-        self.close(terms)
+        self.close()
         if self.n < self.most:
             return NOBODY
         return CANDIDATE if size < self.key[self.heap[0]] else self.heap[0]
 
-    cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
-        self.key[slot] = terms.size_of(slot)
+    cdef void entered(self, Py_ssize_t slot) noexcept nogil:
+        self.key[slot] = self.terms.size_of(slot)
         if self.vacant:
             self.vacant = False
             self.heap[0] = slot
-            self.sift_down(terms, 0)
+            self.sift_down(0)
             return
         self.heap[self.n] = slot
         self.n += 1
-        self.sift_up(terms, self.n - 1)
+        self.sift_up(self.n - 1)
 
-    cdef void close(self, Coefficients terms) noexcept nogil:
+    cdef void close(self) noexcept nogil:
         """Nobody has come for the first place: the last takes it."""
         if self.vacant:
             self.vacant = False
             self.n -= 1
             self.heap[0] = self.heap[self.n]
-            self.sift_down(terms, 0)
+            self.sift_down(0)
 
-    cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+    cdef void left(self, Py_ssize_t slot) noexcept nogil:
         """Nearly always the first, for a candidate; if another one, the last takes its place."""
         cdef Py_ssize_t i = 0
-        self.close(terms)
+        self.close()
         if self.heap[0] == slot:
             self.vacant = True
             return
@@ -243,117 +344,121 @@ cdef class SmallestBudget(Budget):
         self.n -= 1
         if i < self.n:
             self.heap[i] = self.heap[self.n]
-            self.sift_up(terms, i)
-            self.sift_down(terms, i)
+            self.sift_up(i)
+            self.sift_down(i)
 
-    cdef void changed(self, Coefficients terms) noexcept nogil:
+    cdef void changed(self) noexcept nogil:
         cdef Py_ssize_t i
-        self.close(terms)
+        self.close()
         for i in range(self.n):
-            self.key[self.heap[i]] = terms.size_of(self.heap[i])
+            self.key[self.heap[i]] = self.terms.size_of(self.heap[i])
         for i in range(self.n // 2 - 1, -1, -1):
-            self.sift_down(terms, i)
+            self.sift_down(i)
 
-    cdef int begin(self, Coefficients terms) except -1:
-        self.keys, self.heaps = terms.dictionary.new_table(1), terms.dictionary.new_table(1, np.intp)
+    cdef int begin(self) except -1:
+        self.keys, self.heaps = self.dictionary.new_table(1), self.dictionary.new_table(1, np.intp)
         return 0
 
-    cdef void arrange(self, Coefficients terms) noexcept nogil:
+    cdef void arrange(self) noexcept nogil:
         self.key, self.heap = <double*> self.keys.data, <Py_ssize_t*> self.heaps.data
-        self.n, self.vacant = terms.list_slots(self.heap), False
-        self.changed(terms)
+        self.n, self.vacant = self.terms.list_slots(self.heap), False
+        self.changed()
 
-    cdef bint goes_before(self, Coefficients terms, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    cdef bint goes_before(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
         """Whether slot a is dropped before slot b: smaller, or as small and older."""
         if self.key[a] != self.key[b]:
             return self.key[a] < self.key[b]
-        return terms.dictionary.born(a) < terms.dictionary.born(b)
+        return self.dictionary.born(a) < self.dictionary.born(b)
 
-    cdef void sift_up(self, Coefficients terms, Py_ssize_t i) noexcept nogil:
-        while i > 0 and self.goes_before(terms, self.heap[i], self.heap[(i - 1) // 2]):
+    cdef void sift_up(self, Py_ssize_t i) noexcept nogil:
+        while i > 0 and self.goes_before(self.heap[i], self.heap[(i - 1) // 2]):
             self.heap[i], self.heap[(i - 1) // 2] = self.heap[(i - 1) // 2], self.heap[i]
             i = (i - 1) // 2
 
-    cdef void sift_down(self, Coefficients terms, Py_ssize_t i) noexcept nogil:
+    cdef void sift_down(self, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t child, slot = self.heap[i]
         while True:
             child = 2 * i + 1
             if child >= self.n:
                 break
-            if child + 1 < self.n and self.goes_before(terms, self.heap[child + 1], self.heap[child]):
+            if child + 1 < self.n and self.goes_before(self.heap[child + 1], self.heap[child]):
                 child += 1
-            if not self.goes_before(terms, self.heap[child], slot):
+            if not self.goes_before(self.heap[child], slot):
                 break
             self.heap[i] = self.heap[child]
             i = child
         self.heap[i] = slot
 
-    def _check(self, Coefficients terms):
-        Budget._check(self, terms)
-        self.close(terms)
+    def _check(self):
+        Budget._check(self)
+        self.close()
         heap = self.heaps.array[0, :self.n].tolist()
-        assert sorted(heap) == np.flatnonzero(terms.dictionary.taken.array[0]).tolist()
+        assert sorted(heap) == np.flatnonzero(self.dictionary.taken.array[0]).tolist()
         for i in range(1, self.n):
-            assert not self.goes_before(terms, heap[i], heap[(i - 1) // 2]), "the heap is out of order"
+            assert not self.goes_before(heap[i], heap[(i - 1) // 2]), "the heap is out of order"
 
 
 # ---- Budgets with a number for each two terms ----------------------------------------------------
 
+def triangle(owner, sizes):
+    """The size of the upper triangle of a matrix of terms."""
+    return sizes["n"] * (sizes["n"] + 1) // 2
+
+
 cdef class PairBudget(Budget):
     """A budget that keeps a number for each two of its terms, which candidates bring with them: see `row`."""
+
+    FIELDS = Array("between", np.float64, (triangle,)),
 
     cdef readonly SquareTable pairs     # a number for each two terms; of slots without a term it means nothing
     cdef Table rows_of_candidates        # the memory of `row`
     cdef double* row                    # the numbers of a candidate that is about to enter with all slots in use,
     cdef double own                     # and with itself
 
-    cdef void take_row(self, Coefficients terms, const double* row, double own) noexcept nogil:
+    cdef void take_row(self, const double* row, double own) noexcept nogil:
         """A candidate has these numbers with all slots in use, and with itself. O(n)."""
-        if terms.dictionary.size():
-            memcpy(self.row, row, terms.dictionary.size() * sizeof(double))
+        if self.dictionary.size():
+            memcpy(self.row, row, self.dictionary.size() * sizeof(double))
         self.own = own
 
-    cdef void redistribute(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+    cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
         """The numbers are kernel values. O(n)."""
-        self.take_row(terms, w.piece.values, w.piece.own[i])
+        self.take_row(w.piece.values, w.piece.own[i])
 
-    cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+    cdef void entered(self, Py_ssize_t slot) noexcept nogil:
         """O(n)."""
-        cdef Py_ssize_t other, start = terms.dictionary.start, capacity = self.pairs.capacity
+        cdef Py_ssize_t other, start = self.dictionary.start, capacity = self.pairs.capacity
         cdef double* numbers = <double*> self.pairs.data
-        cdef const char* mine = terms.dictionary.taken.data
-        for other in range(start, terms.dictionary.stop):
+        cdef const char* mine = self.dictionary.taken.data
+        for other in range(start, self.dictionary.stop):
             if other != slot and mine[other]:
                 numbers[slot * capacity + other] = numbers[other * capacity + slot] = self.row[other - start]
         numbers[slot * capacity + slot] = self.own
 
-    cdef int begin(self, Coefficients terms) except -1:
+    cdef int begin(self) except -1:
         """O(n^2)."""
-        self.pairs, self.rows_of_candidates = terms.dictionary.add_table(SquareTable()), terms.dictionary.new_table(1)
+        self.pairs, self.rows_of_candidates = self.dictionary.add_table(SquareTable()), self.dictionary.new_table(1)
         return 0
 
-    cdef void arrange(self, Coefficients terms) noexcept nogil:
+    cdef void arrange(self) noexcept nogil:
         self.row = <double*> self.rows_of_candidates.data
 
-    def state(self, Coefficients terms, slots):
+    def stored(self):
         """O(n^2)."""
+        slots = self.dictionary.saved_slots()
         numbers = self.pairs.array[np.ix_(slots, slots)]
-        mine = terms.dictionary.taken.array[0, slots] != 0
+        mine = self.dictionary.taken.array[0, slots] != 0
         return {"between": np.where(mine[:, None] & mine, numbers, 0.0)[np.triu_indices(len(slots))]}
 
-    def check_numbers(self, state, Py_ssize_t n):
-        """O(n^2)."""
-        check_array(state["between"], "between", np.float64, (n * (n + 1) // 2,))
-
-    def restore(self, Coefficients terms, state):
+    def resume(self, state):
         """O(n^2)."""
         upper, n = np.triu_indices(len(state["birthdays"])), len(state["birthdays"])
         self.pairs.array[:n, :n][upper] = state["between"]
         self.pairs.array[:n, :n].T[upper] = state["between"]
 
-    def _check(self, Coefficients terms):
-        Budget._check(self, terms)
-        mine = np.flatnonzero(terms.dictionary.taken.array[0])
+    def _check(self):
+        Budget._check(self)
+        mine = np.flatnonzero(self.dictionary.taken.array[0])
         numbers = self.pairs.array[np.ix_(mine, mine)]
         assert np.array_equal(numbers, numbers.T)
 
@@ -365,26 +470,20 @@ cdef struct Looks:
     Py_ssize_t rows             # outputs that count
     double own                  # k(x, x) of the candidate,
     double* row                 # (capacity + 1,): its kernel values with all slots in use
-    double* side                # (capacity + 1,): of one output, the labels of the terms, +1 or -1
+    double* side                # (capacity + 1,): the labels of the terms: of one output +1 or -1
     double* used                # (outputs,): 1 if a term has a coefficient there, others do not count yet
-    double* coming              # (outputs,): the candidate's coefficients; 0 if it does not count
     double slack                # margins that differ by less are equal, whatever the rounding
     double* scores              # (capacity + 1, outputs): f at the terms' points, in the frame's coordinates
+    double* moves               # (capacity + 1, outputs): by how much each term moves them, per kernel value
 
 
 @cython.final
 cdef class RedundantBudget(PairBudget):
     """The term that is classified best without itself goes: Crammer, Kandola, Singer (2003).
 
-    Or (`tighter`) the one without which the fewest terms are classified wrongly, of those the one that is classified best:
-    Weston, Bordes, Bottou (2005). The label of a term is where its largest coefficient is, or with one output its sign.
-
-    The candidate is the slot behind those in use. It is one of the terms already, and may be the one that goes.
-
-    Parameters
-    ----------
-    size : int
-    tighter : bool
+    Or (`tighter`) the one without which the fewest terms are classified wrongly, of those the one that is classified
+    best: Weston, Bordes, Bottou (2005). The label of a term is where its largest coefficient is, or with one output its
+    sign. The candidate is the slot behind those in use. It is one of the terms already, and may be the one that goes.
     """
 
     cdef readonly bint tighter  # few mistakes without it count first: Weston, Bordes, Bottou
@@ -394,75 +493,81 @@ cdef class RedundantBudget(PairBudget):
         self.tighter = tighter
         self.looks_at_candidates = True
 
-    cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
-                        Outcome* outcome) noexcept nogil:
+    cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
         """O(terms^2), `tighter` O(terms^2 outputs)."""
-        cdef Py_ssize_t slot, best = NOBODY, candidate = terms.dictionary.stop, mistakes, fewest = candidate + 1
+        cdef Py_ssize_t slot, best = NOBODY, candidate = self.dictionary.stop, mistakes, fewest = candidate + 1
         cdef double largest = -INFINITY, margin
         cdef Looks looks
-        if terms.dictionary.held < self.most:
+        if self.dictionary.held < self.most:
             return
-        self.take_scores(terms, term, w.piece.values, w.piece.own[i], w.for_budget, &looks)
-        for slot in range(terms.dictionary.start, candidate + 1):
-            if self.counts(terms, slot):
-                margin = self.margin_without(terms, &looks, slot, slot)
-                mistakes = self.mistakes_without(terms, &looks, slot) if self.tighter else 0
+        self.take_scores(w, term, w.piece.values, w.piece.own[i], &looks)
+        for slot in range(self.dictionary.start, candidate + 1):
+            if self.counts(slot):
+                margin = self.margin_without(&looks, slot, slot)
+                mistakes = self.mistakes_without(&looks, slot) if self.tighter else 0
                 if mistakes < fewest or mistakes == fewest and (margin > largest + looks.slack or (
                         margin >= largest - looks.slack and slot != candidate
-                        and terms.dictionary.born(slot) < terms.dictionary.born(best))):
+                        and self.dictionary.born(slot) < self.dictionary.born(best))):
                     best, fewest, largest = slot, mistakes, margin
-        outcome.slot = CANDIDATE if best == candidate else best
+        removal.slot = CANDIDATE if best == candidate else best
 
-    cdef bint counts(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+    cdef bint counts(self, Py_ssize_t slot) noexcept nogil:
         """Whether a slot has a term that is looked at."""
-        return slot == terms.dictionary.stop or terms.holds(slot)
+        return slot == self.dictionary.stop or self.terms.holds(slot)
 
-    cdef Py_ssize_t numbers(self, Coefficients terms) noexcept:
-        cdef Py_ssize_t slots = terms.dictionary.capacity + 1
-        return (slots + 2) * terms.rows + 2 * slots
+    cdef Py_ssize_t numbers(self) noexcept:
+        cdef Py_ssize_t slots = self.dictionary.capacity + 1
+        return 2 * slots * (self.terms.rows + 1) + self.terms.rows
 
-    cdef void take_scores(self, Coefficients terms, const Term* term, const double* values, double own, double* room,
+    cdef void take_scores(self, Scratch w, const Term* term, const double* values, double own,
                           Looks* looks) noexcept nogil:
-        """f at all points that count, and the candidate's coefficients; it has these kernel values. O(n^2)."""
-        cdef Py_ssize_t slot, row, k, rows = terms.kept(), start = terms.dictionary.start, stop = terms.dictionary.stop
+        """f at all points that count, what each term does to it, and its label; the candidate has these kernel values.
+
+        O(n^2), and n products with the label kernel.
+        """
+        cdef Py_ssize_t slot, row, label, rows = self.terms.kept(), size = self.dictionary.capacity + 1
+        cdef Py_ssize_t start = self.dictionary.start, stop = self.dictionary.stop
         cdef const double* stored
         cdef double* scores
-        looks.own, looks.row, looks.rows = own, room, rows
-        looks.side = looks.row + terms.dictionary.capacity + 1
-        looks.used = looks.side + terms.dictionary.capacity + 1
-        looks.coming = looks.used + rows
-        looks.scores = looks.coming + rows
-        memset(looks.coming, 0, rows * sizeof(double))
-        for k in range(term.n):
-            if term.labels[k] < rows:
-                looks.coming[term.labels[k]] = term.stored[k]
+        cdef double* moves
+        looks.own, looks.row, looks.rows, looks.slack = own, w.for_budget, rows, 0.0
+        looks.side = looks.row + size
+        looks.used = looks.side + size
+        looks.scores = looks.used + rows
+        looks.moves = looks.scores + size * rows
         for slot in range(start, stop):         # of slots that are not held, values need not be finite
-            looks.row[slot - start] = values[slot - start] if terms.holds(slot) else 0.0
-        for row in range(rows):
-            stored = terms.column(start) + row * terms.stored.capacity
-            scores = looks.scores + row
-            looks.used[row] = looks.coming[row] != 0.0
-            for slot in range(start, stop):
-                looks.used[row] = 1.0 if stored[slot - start] != 0.0 else looks.used[row]
-                scores[slot * rows] = looks.coming[row] * looks.row[slot - start] + ok_dot(
-                    stored, <double*> self.pairs.data + slot * self.pairs.capacity + start, stop - start)
-            scores[stop * rows] = looks.coming[row] * own + ok_dot(stored, looks.row, stop - start)
-        looks.slack = 0.0
+            looks.row[slot - start] = values[slot - start] if self.terms.holds(slot) else 0.0
+        for row in range(rows):                 # with a kernel between labels, terms of others move a label's score
+            looks.used[row] = self.terms.outputs.n_nodes != 0
         for slot in range(start, stop + 1):
-            for row in range(rows if self.counts(terms, slot) else 0):
+            moves = looks.moves + slot * rows
+            self.spread(CANDIDATE if slot == stop else slot, term, moves)
+            label = 0
+            for row in range(rows):
+                looks.used[row] = 1.0 if moves[row] != 0.0 else looks.used[row]
+                label = row if moves[row] > moves[label] else label
+            looks.side[slot] = label if rows > 1 else 1.0 if moves[0] > 0.0 else -1.0
+        moves = looks.moves + stop * rows
+        for row in range(rows):
+            stored = self.terms.row(row) + start
+            scores = looks.scores + row
+            for slot in range(start, stop):
+                scores[slot * rows] = moves[row] * looks.row[slot - start] + ok_dot(
+                    stored, <double*> self.pairs.data + slot * self.pairs.capacity + start, stop - start)
+            scores[stop * rows] = moves[row] * own + ok_dot(stored, looks.row, stop - start)
+        for slot in range(start, stop + 1):
+            self.terms.outputs.apply(looks.scores + slot * rows, w.nodes)
+            self.terms.outputs.apply(looks.moves + slot * rows, w.nodes)
+            for row in range(rows if self.counts(slot) else 0):
                 looks.slack = fmax(looks.slack, 1e-9 * fabs(looks.scores[slot * rows + row]))
-        for slot in range(start, stop + 1 if rows == 1 else start):
-            looks.side[slot] = 1.0 if (looks.coming if slot == stop else terms.column(slot))[0] > 0.0 else -1.0
-            if not self.counts(terms, slot):    # it is never a mistake
+            if rows == 1 and not self.counts(slot):     # it is never a mistake
                 looks.side[slot], looks.scores[slot] = 1.0, INFINITY
 
-    cdef double margin_without(self, Coefficients terms, const Looks* looks, Py_ssize_t slot, Py_ssize_t other) noexcept nogil:
+    cdef double margin_without(self, const Looks* looks, Py_ssize_t slot, Py_ssize_t other) noexcept nogil:
         """By how much f without another term gives the point of a slot its own label."""
-        cdef Py_ssize_t row, label = 0, start = terms.dictionary.start, stop = terms.dictionary.stop
-        cdef Py_ssize_t capacity = 1 if slot == stop else terms.stored.capacity
-        cdef Py_ssize_t step = 1 if other == stop else terms.stored.capacity
-        cdef const double* own = looks.coming if slot == stop else terms.column(slot)
-        cdef const double* gone = looks.coming if other == stop else terms.column(other)
+        cdef Py_ssize_t row, label = <Py_ssize_t> looks.side[slot], start = self.dictionary.start
+        cdef Py_ssize_t stop = self.dictionary.stop
+        cdef const double* gone = looks.moves + other * looks.rows
         cdef const double* scores = looks.scores + slot * looks.rows
         cdef double k, best = -INFINITY, score
         if slot < stop and other < stop:
@@ -472,26 +577,23 @@ cdef class RedundantBudget(PairBudget):
         if looks.rows == 1:
             return looks.side[slot] * (scores[0] - gone[0] * k)
         for row in range(looks.rows):
-            if own[row * capacity] > own[label * capacity]:
-                label = row
-        for row in range(looks.rows):
-            score = scores[row] - gone[row * step] * k
+            score = scores[row] - gone[row] * k
             if row != label and looks.used[row] != 0.0 and score > best:
                 best = score
-        return scores[label] - gone[label * step] * k - best
+        return scores[label] - gone[label] * k - best
 
-    cdef Py_ssize_t mistakes_without(self, Coefficients terms, const Looks* looks, Py_ssize_t other) noexcept nogil:
-        cdef Py_ssize_t slot, first = terms.dictionary.start, stop = terms.dictionary.stop, mistakes = 0
+    cdef Py_ssize_t mistakes_without(self, const Looks* looks, Py_ssize_t other) noexcept nogil:
+        cdef Py_ssize_t slot, first = self.dictionary.start, stop = self.dictionary.stop, mistakes = 0
         cdef const double* values
         cdef double gone
-        if looks.rows == 1:                     # the same, without a question inside: most of the time is spent here
-            gone = looks.coming[0] if other == stop else terms.column(other)[0]
+        if looks.rows == 1:                     # the same without a condition inside: most of the time is spent here
+            gone = looks.moves[other]
             values = looks.row - first if other == stop else <double*> self.pairs.data + other * self.pairs.capacity
             for slot in range(first, stop):
                 mistakes += looks.side[slot] * (looks.scores[slot] - gone * values[slot]) <= looks.slack
             first = stop
         for slot in range(first, stop + 1):
-            if self.counts(terms, slot) and self.margin_without(terms, looks, slot, other) <= looks.slack:
+            if self.counts(slot) and self.margin_without(looks, slot, other) <= looks.slack:
                 mistakes += 1
         return mistakes
 
@@ -506,17 +608,17 @@ cdef inline double won_by(const Term* term) noexcept nogil:
 
 @cython.final
 cdef class ShrinkingBudget(PairBudget):
-    """The oldest term goes, after all of f has been shrunk: the self-tuned Forgetron (Dekel, Shalev-Shwartz, Singer 2008).
+    """The oldest term goes, after all of f has been shrunk: the self-tuned Forgetron.
 
-    With sigma the oldest term's absolute coefficient and mu the margin of its point, both with the candidate there, a removal
-    after shrinking by phi costs at most Psi = (sigma phi)^2 + 2 sigma phi - 2 sigma phi^2 mu. phi is as large as can
-    be such that the sum of these, Q, stays within 15/32 of what the updates have won: for mistakes of a Perceptron their number,
-    M, and for a coefficient a, of a smaller step, 2 a - a^2 (and no more than 1).
+    Dekel, Shalev-Shwartz, Singer (2008).
 
-    Parameters
-    ----------
-    size : int
+    With sigma the oldest term's absolute coefficient and mu the margin of its point, both with the candidate there, a
+    removal after shrinking by phi costs at most Psi = (sigma phi)^2 + 2 sigma phi - 2 sigma phi^2 mu. phi is as large
+    as can be such that the sum of these, Q, stays within 15/32 of what the updates have won: for mistakes of a
+    Perceptron their number, M, and for a coefficient a, of a smaller step, 2 a - a^2 (and no more than 1).
     """
+
+    FIELDS = *PairBudget.FIELDS, Number("won", not_negative), Number("damage")
 
     cdef readonly double won            # by the updates so far: M, their number, for a Perceptron
     cdef readonly double damage         # Q: what removals have cost so far, at most
@@ -525,48 +627,44 @@ cdef class ShrinkingBudget(PairBudget):
         self.most = size
         self.looks_at_candidates = True
 
-    cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
-                        Outcome* outcome) noexcept nogil:
+    cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
         """O(terms)."""
-        cdef Py_ssize_t slot, oldest = NOBODY, start = terms.dictionary.start
-        cdef const double* stored = terms.column(0)
+        cdef Py_ssize_t slot, oldest = NOBODY, start = self.dictionary.start
+        cdef const double* stored = self.terms.column(0)
         cdef const double* values
-        cdef double frame, sigma, score, square, rest, phi = 1.0
-        if terms.dictionary.held < self.most:
+        cdef double frame = 0.0, sigma, score, square, rest, phi = 1.0
+        if self.dictionary.held < self.most:
             return
-        for slot in range(start, terms.dictionary.stop):
-            if terms.holds(slot) and (oldest == NOBODY or terms.dictionary.born(slot) < terms.dictionary.born(oldest)):
+        for slot in range(start, self.dictionary.stop):
+            if self.terms.holds(slot) and (
+                    oldest == NOBODY or self.dictionary.born(slot) < self.dictionary.born(oldest)):
                 oldest = slot
         values = <double*> self.pairs.data + oldest * self.pairs.capacity
         score = term.stored[0] * w.piece.values[oldest - start]
-        for slot in range(start, terms.dictionary.stop):
-            if terms.holds(slot):
+        for slot in range(start, self.dictionary.stop):
+            if self.terms.holds(slot):
                 score += stored[slot] * values[slot]
-        frame = term.alpha[0] / term.stored[0] if term.stored[0] != 0.0 else 0.0    # a term of the trace alone: nothing to shrink for
+        if term.stored[0] != 0.0:               # otherwise it is a term of the trace alone: nothing to shrink for
+            frame = term.alpha[0] / term.stored[0]
         sigma = fabs(frame * stored[oldest])
         square = sigma * sigma - 2.0 * frame * stored[oldest] * frame * score
         rest = 15.0 / 32.0 * (self.won + won_by(term)) - self.damage
         if square + 2.0 * sigma > rest:         # the smaller root of square phi^2 + 2 sigma phi = rest
             phi = rest / (sigma + sqrt(fmax(0.0, sigma * sigma + square * rest)))
-        outcome.slot, outcome.shrink, outcome.loss = oldest, phi, phi * (square * phi + 2.0 * sigma)
+        removal.slot, removal.shrink, removal.loss = oldest, phi, phi * (square * phi + 2.0 * sigma)
 
-    cdef void redistribute(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
-        PairBudget.redistribute(self, terms, w, term, i, outcome)
+    cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
+        PairBudget.redistribute(self, w, term, i, removal)
         self.won += won_by(term)
-        self.damage += outcome.loss
+        self.damage += removal.loss
 
-    def state(self, Coefficients terms, slots):
-        return {**PairBudget.state(self, terms, slots), "won": self.won, "damage": self.damage}
-
-    def check_numbers(self, state, Py_ssize_t n):
-        PairBudget.check_numbers(self, state, n)
-        check_number(state["damage"], "damage")
-        check_number(state["won"], "won", 0.0)
+    def fits(self, state):
+        PairBudget.fits(self, state)
         if state["damage"] > 15.0 / 32.0 * state["won"] * (1.0 + 1e-9):
             raise ValueError("the damage is more than it may be")
 
-    def restore(self, Coefficients terms, state):
-        PairBudget.restore(self, terms, state)
+    def resume(self, state):
+        PairBudget.resume(self, state)
         self.won, self.damage = state["won"], state["damage"]
 
 
@@ -582,10 +680,8 @@ cdef struct Partners:
 
 cdef enum:
     GRID = 100          # cells of the table of mergers, each way
+    SHARES = 32         # cells between two points where many outputs merge
 
-# ---- Mergers: two terms of a Gaussian become one at a point between them -------------------------
-
-#
 # a has the coefficient 1 and b the coefficient r >= 1, u = rate |a - b|^2.  At z = h a + (1 - h) b the Gaussian is
 # exp(-u (1 - h)^2) with a and exp(-u h^2) with b.  A constant c may be added to it, which the height is 1 of.
 
@@ -621,6 +717,32 @@ cdef double merger_loss(double r, double u, double shift, double h) noexcept nog
     return fmax(0.0, loss + shift / (1.0 + shift) * (p + r * q) * (p + r * q))
 
 
+cdef double share_of_many(double of_a, double of_b, double both, double u, double c) noexcept nogil:
+    """h, for coefficients A and B with these products: where |p A + q B|^2, what remains, is largest.
+
+    There may be a maximum near each of the points. Those on a grid are compared, the first among equals; between the
+    neighbours of the best, the derivative changes its sign.
+    """
+    cdef double p, q, remains, largest = 0.0, low = 0.0, high = 1.0, h
+    cdef Py_ssize_t i
+    for i in range(SHARES + 1):
+        h = <double> i / SHARES
+        p, q = exp(-u * (1.0 - h) * (1.0 - h)) + c, exp(-u * h * h) + c
+        remains = p * p * of_a + q * q * of_b + 2.0 * p * q * both
+        if i == 0 or remains > largest * NEARLY:
+            largest, low, high = remains, fmax(0.0, h - 1.0 / SHARES), fmin(1.0, h + 1.0 / SHARES)
+    while True:
+        h = 0.5 * (low + high)
+        if not low < h < high:
+            return h if h > 1e-15 else 0.0
+        p, q = exp(-u * (1.0 - h) * (1.0 - h)), exp(-u * h * h)
+        if (p + c) * p * (1.0 - h) * of_a - (q + c) * q * h * of_b \
+                + both * (p * (1.0 - h) * (q + c) - (p + c) * q * h) > 0.0:
+            low = h
+        else:
+            high = h
+
+
 cdef double same_sign_loss(double ratio, double u, double shift) noexcept nogil:
     """The least that two terms of equal signs lose when they merge, relative to the smaller one."""
     return merger_loss(1.0 / ratio, u, shift, best_share(ratio, u))
@@ -630,7 +752,7 @@ cdef dict tables = {}                   # by shift: what mergers lose, and the e
 
 
 def merger_table(double shift):
-    """(table, error): same_sign_loss / (1 - value)^2 over (ratio, Gaussian value), and how far off it is between nodes."""
+    """(table, error): same_sign_loss / (1 - value)^2 over (ratio, Gaussian value), and its error between nodes."""
     cdef Py_ssize_t i, j
     cdef double worst = 0.0, exact, between
     cdef double[:, ::1] table
@@ -666,12 +788,9 @@ cdef double between_nodes(const double* table, double ratio, double value) noexc
 cdef class MergingBudget(PairBudget):
     """The smallest term and the one that it loses least with become one term, at a point between them.
 
-    For Gaussian kernels, times and plus constants. `pairs` are distances; those of a merged point, as its inner products
-    with later examples, are combinations of two rows: |z - x|^2 = h |a - x|^2 + (1 - h) |b - x|^2 - h (1 - h) |a - b|^2.
-
-    Parameters
-    ----------
-    size : int
+    For Gaussian kernels, times and plus constants. `pairs` are distances; those of a merged point, as its inner
+    products with later examples, are combinations of two rows: |z - x|^2 = h |a - x|^2 + (1 - h) |b - x|^2 - h (1 - h)
+    |a - b|^2.
     """
 
     cdef double rate                    # of the Gaussian: exp(-rate |a - b|^2)
@@ -702,74 +821,73 @@ cdef class MergingBudget(PairBudget):
         self.table_array, self.table_error = merger_table(self.shift)
         self.table = <const double*> array_data(self.table_array)
 
-    cdef Py_ssize_t numbers(self, Coefficients terms) noexcept:
-        return 5 * (terms.dictionary.capacity + 1)
+    cdef Py_ssize_t numbers(self) noexcept:
+        return 5 * (self.dictionary.capacity + 1)
 
-    cdef Partners partners_in(self, Coefficients terms, double* room) noexcept nogil:
+    cdef Partners partners_in(self, double* buffer) noexcept nogil:
         """The partners of the call whose room this is. O(1)."""
         cdef Partners found
-        cdef Py_ssize_t size = terms.dictionary.capacity + 1
-        found.row, found.coefficient, found.distance = room, room + size, room + 2 * size
-        found.value, found.bound = room + 3 * size, room + 4 * size
+        cdef Py_ssize_t size = self.dictionary.capacity + 1
+        found.row, found.coefficient, found.distance = buffer, buffer + size, buffer + 2 * size
+        found.value, found.bound = buffer + 3 * size, buffer + 4 * size
         return found
 
-    cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
-                        Outcome* outcome) noexcept nogil:
+    cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
         """O(terms)."""
         cdef Py_ssize_t evicted, partner
         cdef double share
-        cdef Partners others = self.partners_in(terms, w.for_budget)
-        terms.dictionary.distances(w.piece, i, self.rate, others.row)
-        if terms.dictionary.held < self.most:
+        cdef Partners others = self.partners_in(w.for_budget)
+        self.dictionary.distances(w.piece, i, self.rate, others.row)
+        if self.dictionary.held < self.most:
             return
-        evicted = self.smallest(terms, &others, size)
-        outcome.slot = evicted
-        if (size if evicted == CANDIDATE else terms.size_of(evicted)) == 0.0:
-            return                              # there is nothing to hand over
-        self.look_around(terms, &others, evicted)
-        if terms.kept() == 1:
-            partner = self.cheapest(terms, &others, term, evicted, &share)
+        evicted = self.smallest(&others, size)
+        removal.slot = evicted
+        if (size if evicted == CANDIDATE else self.terms.size_of(evicted)) == 0.0:
+            return                              # there is nothing to redistribute
+        self.look_around(&others, evicted)
+        if self.terms.kept() == 1:
+            partner = self.cheapest(&others, term, evicted, &share)
         else:
-            partner = self.nearest(terms, &others, term, evicted, &share)
-        outcome.partner, outcome.share = terms.dictionary.start + partner, share
-        if partner == terms.dictionary.size():  # the candidate: the point between them takes the evicted term's slot
-            outcome.slot, outcome.partner, outcome.share = CANDIDATE, evicted, 1.0 - share
+            partner = self.nearest(w, &others, term, evicted, &share)
+        removal.partner, removal.share = self.dictionary.start + partner, share
+        if partner == self.dictionary.size():   # the candidate: the point between them takes the evicted term's slot
+            removal.slot, removal.partner, removal.share = CANDIDATE, evicted, 1.0 - share
 
-    cdef void redistribute(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+    cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
         """O(terms)."""
-        cdef double share = outcome.share, u, p, q
-        self.take_row(terms, w.for_budget, 0.0)
-        if outcome.partner == NOBODY:
+        cdef double share = removal.share, u, p, q
+        self.take_row(w.for_budget, 0.0)
+        if removal.partner == NOBODY:
             return
-        if outcome.slot == CANDIDATE:
-            u = self.row[outcome.partner - terms.dictionary.start]
+        if removal.slot == CANDIDATE:
+            u = self.row[removal.partner - self.dictionary.start]
         else:
-            u = (<double*> self.pairs.data)[outcome.slot * self.pairs.capacity + outcome.partner]
+            u = (<double*> self.pairs.data)[removal.slot * self.pairs.capacity + removal.partner]
         p = (exp(-u * (1.0 - share) * (1.0 - share)) + self.shift) / (1.0 + self.shift)
         q = (exp(-u * share * share) + self.shift) / (1.0 + self.shift)
-        self.merge(terms, w.piece, term, i, outcome.slot, outcome.partner, share, p, q)
+        self.merge(w.piece, term, i, removal.slot, removal.partner, share, p, q)
 
-    cdef Py_ssize_t smallest(self, Coefficients terms, Partners* others, double size) noexcept nogil:
+    cdef Py_ssize_t smallest(self, Partners* others, double size) noexcept nogil:
         """The slot of the smallest term, the oldest among equals; CANDIDATE, which has a size, if that is smaller."""
-        cdef Py_ssize_t j, start = terms.dictionary.start, n = terms.dictionary.size(), found = n
-        cdef const char* mine = terms.dictionary.taken.data + start
-        cdef const double* coefficient = terms.column(start)
+        cdef Py_ssize_t j, start = self.dictionary.start, n = self.dictionary.size(), found = n
+        cdef const char* mine = self.dictionary.taken.data + start
+        cdef const double* coefficient = self.terms.column(start)
         cdef double least = size
         for j in range(n):
-            others.bound[j] = fabs(coefficient[j]) if terms.rows == 1 else terms.size_of(start + j)
+            others.bound[j] = fabs(coefficient[j]) if self.terms.rows == 1 else self.terms.size_of(start + j)
             if not mine[j]:
                 others.bound[j] = INFINITY
             if others.bound[j] < least:
                 least = others.bound[j]
         for j in range(n):
-            if others.bound[j] <= least * NEARLY and (found == n or self.born(terms, j) < self.born(terms, found)):
+            if others.bound[j] <= least * NEARLY and (found == n or self.born(j) < self.born(found)):
                 found = j
         return CANDIDATE if found == n else start + found
 
-    cdef void look_around(self, Coefficients terms, Partners* others, Py_ssize_t evicted) noexcept nogil:
+    cdef void look_around(self, Partners* others, Py_ssize_t evicted) noexcept nogil:
         """Distances of the evicted term from all partners."""
-        cdef Py_ssize_t j, start = terms.dictionary.start, n = terms.dictionary.size()
-        cdef const char* mine = terms.dictionary.taken.data + start
+        cdef Py_ssize_t j, start = self.dictionary.start, n = self.dictionary.size()
+        cdef const char* mine = self.dictionary.taken.data + start
         cdef const double* found = others.row
         if evicted != CANDIDATE:
             found = <double*> self.pairs.data + evicted * self.pairs.capacity + start
@@ -780,25 +898,26 @@ cdef class MergingBudget(PairBudget):
             others.distance[evicted - start] = INFINITY
             others.distance[n] = others.row[evicted - start]
 
-    cdef long long born(self, Coefficients terms, Py_ssize_t j) noexcept nogil:
+    cdef long long born(self, Py_ssize_t j) noexcept nogil:
         """When partner j came."""
-        return <long long> 1 << 62 if j == terms.dictionary.size() else terms.dictionary.born(terms.dictionary.start + j)
+        cdef Py_ssize_t slot = self.dictionary.start + j
+        return self.dictionary.born(slot) if slot < self.dictionary.stop else <long long> 1 << 62
 
-    cdef Py_ssize_t cheapest(self, Coefficients terms, Partners* others, const Term* term, Py_ssize_t evicted,
+    cdef Py_ssize_t cheapest(self, Partners* others, const Term* term, Py_ssize_t evicted,
                              double* share) noexcept nogil:
         """One output: the partner that the evicted term loses least with, and its share h of the point between them.
 
         Of opposite signs, nothing between is better than the other point itself, h = 0. The table says what a merger
         loses, up to its error, and those that may be the best are computed.
         """
-        cdef Py_ssize_t j, start = terms.dictionary.start, n = terms.dictionary.size(), best = NOBODY
-        cdef const double* stored = terms.column(start)
+        cdef Py_ssize_t j, start = self.dictionary.start, n = self.dictionary.size(), best = NOBODY
+        cdef const double* stored = self.terms.column(start)
         cdef double own, ratio, gap, least = INFINITY
         for j in range(n):
             others.coefficient[j] = stored[j]
             others.bound[j] = -others.distance[j]
         others.coefficient[n], others.bound[n] = term.stored[0], -others.distance[n]
-        own = term.stored[0] if evicted == CANDIDATE else terms.column(evicted)[0]
+        own = term.stored[0] if evicted == CANDIDATE else self.terms.column(evicted)[0]
         ok_exp_array(others.bound, others.value, n + 1)
         for j in range(n + 1):
             if others.distance[j] == INFINITY:
@@ -817,98 +936,72 @@ cdef class MergingBudget(PairBudget):
         for j in range(n + 1):
             if others.bound[j] <= least and own * others.coefficient[j] > 0.0:
                 ratio = fmin(own / others.coefficient[j], 1.0)
-                others.bound[j] = merger_loss(1.0 / ratio, others.distance[j], self.shift, best_share(ratio, others.distance[j]))
+                others.bound[j] = same_sign_loss(ratio, others.distance[j], self.shift)
         least = INFINITY
         for j in range(n + 1):
             least = fmin(least, others.bound[j])
         for j in range(n + 1):                  # the oldest among equals
-            if others.bound[j] <= least + 1e-12 and (best == NOBODY or self.born(terms, j) < self.born(terms, best)):
+            if others.bound[j] <= least + 1e-12 and (best == NOBODY or self.born(j) < self.born(best)):
                 best = j
         ratio = fmin(own / others.coefficient[best], 1.0)
         share[0] = best_share(ratio, others.distance[best]) if ratio > 0.0 else 0.0
         return best
 
-    cdef Py_ssize_t nearest(self, Coefficients terms, Partners* others, const Term* term, Py_ssize_t evicted,
-                             double* share) noexcept nogil:
-        """Many outputs: the nearest partner, and the evicted term's share h of the best point between them.
-
-        With coefficients A and B, what remains is |p A + q B|^2; it is largest where its derivative is 0.
-        """
-        cdef Py_ssize_t j, k, row, start = terms.dictionary.start, n = terms.dictionary.size(), best = NOBODY
-        cdef double a, b, least = INFINITY, u, c = self.shift, low, high, h, p, q
-        cdef double both = 0.0, of_evicted = 0.0, of_other = 0.0
+    cdef Py_ssize_t nearest(self, Scratch w, Partners* others, const Term* term, Py_ssize_t evicted,
+                            double* share) noexcept nogil:
+        """Many outputs: the nearest partner, and the evicted term's share h of the best point between them."""
+        cdef Py_ssize_t j, n = self.dictionary.size(), best = NOBODY
+        cdef double least = INFINITY
+        cdef double* own = w.slot_coefficients
+        cdef double* other = own + self.terms.rows
         for j in range(n + 1):
             least = fmin(least, others.distance[j])
         for j in range(n + 1):
-            if others.distance[j] <= least * NEARLY + 1e-12 and (best == NOBODY or self.born(terms, j) < self.born(terms, best)):
+            if others.distance[j] <= least * NEARLY + 1e-12 and (best == NOBODY or self.born(j) < self.born(best)):
                 best = j
-        for row in range(terms.kept()):
-            a = b = 0.0
-            for k in range(term.n):
-                if term.labels[k] == row:
-                    a = b = term.stored[k]
-            if evicted != CANDIDATE:
-                a = terms.column(evicted)[row * terms.stored.capacity]
-            if best != n:
-                b = terms.column(start + best)[row * terms.stored.capacity]
-            both += a * b
-            of_evicted += a * a
-            of_other += b * b
-        share[0] = 0.0
-        if both <= 0.0:
-            return best
-        u = others.distance[best]
-        low, high = (0.0, 0.5) if of_evicted <= of_other else (0.5, 1.0)
-        while True:
-            h = 0.5 * (low + high)
-            if not low < h < high:
-                break
-            p, q = exp(-u * (1.0 - h) * (1.0 - h)), exp(-u * h * h)
-            if (p + c) * p * (1.0 - h) * of_evicted - (q + c) * q * h * of_other \
-                    + both * (p * (1.0 - h) * (q + c) - (p + c) * q * h) > 0.0:
-                low = h
-            else:
-                high = h
-        p, q = exp(-u * (1.0 - h) * (1.0 - h)) + c, exp(-u * h * h) + c
-        a, b = exp(-u) + c, 1.0 + c
-        if p * p * of_evicted + q * q * of_other + 2.0 * p * q * both > a * a * of_evicted + b * b * of_other + 2.0 * a * b * both:
-            share[0] = h
+        self.spread(evicted, term, own)
+        self.spread(CANDIDATE if best == n else self.dictionary.start + best, term, other)
+        share[0] = share_of_many(self.product(w, own, own), self.product(w, other, other), self.product(w, own, other),
+                                 others.distance[best], self.shift)
         return best
 
-    cdef void merge(self, Coefficients terms, Piece piece, const Term* term, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot,
+    cdef void merge(self, Piece piece, const Term* term, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot,
                     double share, double of_other, double of_slot) noexcept nogil:
-        """Another term, or example i, joins the one in a slot: by this share of its point, and its part of coefficients."""
-        cdef Py_ssize_t k, row, j, start = terms.dictionary.start, capacity = self.pairs.capacity
+        """Another term, or example i, joins the one in a slot: by a share of its point, and parts of coefficients."""
+        cdef Py_ssize_t k, row, j, start = self.dictionary.start, capacity = self.pairs.capacity
         cdef int channel
         cdef double* here = <double*> self.pairs.data + slot * capacity
-        cdef const double* there = self.row - start if other == CANDIDATE else <double*> self.pairs.data + other * capacity
-        cdef const char* mine = terms.dictionary.taken.data
+        cdef const double* there = (self.row - start if other == CANDIDATE
+                                    else <double*> self.pairs.data + other * capacity)
+        cdef const char* mine = self.dictionary.taken.data
         cdef double* pairs = <double*> self.pairs.data
         cdef double* stored
         cdef double apart = there[slot] * share * (1.0 - share), distance
-        for row in range(terms.channels * terms.rows):
-            stored = terms.column(0) + row * terms.stored.capacity
+        for row in range(self.terms.channels * self.terms.rows):
+            stored = self.terms.row(row)
             stored[slot] *= of_slot
             if other != CANDIDATE:
                 stored[slot] += of_other * stored[other]
         if other == CANDIDATE:
-            for channel in range(terms.channels):
+            for channel in range(self.terms.channels):
                 for k in range(term.n):
-                    stored = terms.column(0) + (channel * terms.rows + term.labels[k]) * terms.stored.capacity
+                    stored = self.terms.row(channel * self.terms.rows + term.labels[k])
                     stored[slot] += of_other * term.stored[channel * term.n + k]
         if share == 0.0:
             return
-        for j in range(start, terms.dictionary.stop):
+        for j in range(start, self.dictionary.stop):
             if j != slot and mine[j]:
                 distance = share * there[j] + (1.0 - share) * here[j] - apart
                 here[j] = pairs[j * capacity + slot] = distance if distance > 0.0 else 0.0
         if other != CANDIDATE:
-            self.row[slot - start] = fmax(0.0, share * self.row[other - start] + (1.0 - share) * self.row[slot - start] - apart)
-        terms.dictionary.blend(piece, i, other, slot, share)
-        terms.dictionary.point_moved(slot)
+            distance = share * self.row[other - start] + (1.0 - share) * self.row[slot - start] - apart
+            self.row[slot - start] = fmax(0.0, distance)
+        self.dictionary.blend(piece, i, other, slot, share)
+        self.dictionary.point_moved(slot)
 
-    def check_numbers(self, state, Py_ssize_t n):
-        PairBudget.check_numbers(self, state, n)
+    def fits(self, state):
+        PairBudget.fits(self, state)
+        n = len(state["birthdays"])
         numbers = np.zeros((n, n))
         numbers[np.triu_indices(n)] = state["between"]
         if (numbers < 0).any() or not self.are_distances(numbers + np.triu(numbers, 1).T, state["points"]):
@@ -922,10 +1015,11 @@ cdef class MergingBudget(PairBudget):
             error = np.abs(numbers - self.rate * (square[:, None] + square - 2.0 * points @ points.T)).max(initial=0.0)
             return bool(error <= digits * self.rate * max(1.0, square.max(initial=0.0)) < np.inf)
 
-    def _check(self, Coefficients terms):
-        PairBudget._check(self, terms)
-        mine = np.flatnonzero(terms.dictionary.taken.array[0])
-        assert self.are_distances(self.pairs.array[np.ix_(mine, mine)], terms.dictionary.points[mine]), "distances are stale"
+    def _check(self):
+        PairBudget._check(self)
+        mine = np.flatnonzero(self.dictionary.taken.array[0])
+        numbers, points = self.pairs.array[np.ix_(mine, mine)], self.dictionary.points[mine]
+        assert self.are_distances(numbers, points), "distances are stale"
 
 
 # ---- Projecting: what the points of terms span ---------------------------------------------------
@@ -935,43 +1029,46 @@ cdef enum:
     KEPT = 3            # of these, those that are not scratch
 
 cdef double ROUNDING = 2.220446049250313e-16
-cdef double STALE = 1e-4                 # the diagonal of an inverse is computed anew before it is further off than that
+cdef double STALE = 1e-6                # the diagonal of an inverse is computed anew before it is further off than that
 
 
 cdef class Span:
     """What the points of terms span: the Cholesky factor of their kernel matrix, which follows them.
 
-    The points are in the order of their age, so candidates come last.  A candidate adds a row, and what leaves is rotated
-    out: both are O(n^2), and stable as long as no point enters that the others nearly span.
+    The points are in the order of their age, so candidates come last. A candidate adds a row, and what leaves is
+    rotated out: both are O(n^2), and stable as long as no point enters that the others nearly span.
     """
+
+    FIELDS = (Array("factor", np.float64, (triangle,)), Array("spikes", np.float64, (2, "n")),
+              Array("wear", np.float64, ("n",), not_negative))
 
     def __init__(self):
         self.factor = Factor(0)
-        self.make_room(0)
+        self.reserve(0)
 
-    cdef make_room(self, Py_ssize_t room):
+    cdef reserve(self, Py_ssize_t capacity):
         """Room for so many points; those that are there stay. O(room^2) when it grows."""
         cdef Py_ssize_t n = self.n
         cdef Py_ssize_t* slots
         cdef double* numbers
-        factor = self.factor.with_room(room)
-        array, order = aligned_empty((VECTORS, room), np.dtype(float)), np.zeros(room, dtype=np.intp)
+        factor = self.factor.with_capacity(capacity)
+        array, order = aligned_empty((VECTORS, capacity), np.dtype(float)), np.zeros(capacity, dtype=np.intp)
         slots, numbers = <Py_ssize_t*> array_data(order), <double*> array_data(array)
         array[:] = 0.0
         if n:
             array[:KEPT, :n] = self.array[:KEPT, :n]
             order[:n] = self.order_array[:n]
         # Nothing below can fail.
-        self.factor, self.room, self.array, self.order_array = factor, room, array, order
+        self.factor, self.capacity, self.array, self.order_array = factor, capacity, array, order
         self.order, self.own = slots, numbers
-        self.spike = self.own + room
-        self.wear = self.spike + room
-        self.way = self.wear + room
-        self.column = self.way + room
-        self.scratch = self.column + room
+        self.spike = self.own + capacity
+        self.wear = self.spike + capacity
+        self.way = self.wear + capacity
+        self.column = self.way + capacity
+        self.scratch = self.column + capacity
 
     cdef void look(self, const double* values, Py_ssize_t start, double own, Look* look) noexcept nogil:
-        """How a point that has these kernel values with the slots in use lies to the span, which does not change: O(n^2)."""
+        """How a point with these kernel values with the slots in use lies to the span: O(n^2)."""
         cdef Py_ssize_t i, n = self.n
         for i in range(n):
             look.way[i] = values[self.order[i] - start]
@@ -997,7 +1094,7 @@ cdef class Span:
     cdef double leave(self, Py_ssize_t i) noexcept nogil:
         """Point i is not one of them any more: O(n^2), and O(n^2) for each entry of the diagonal that is stale.
 
-        Return its residual; its projection onto the others has the coefficients -column / column[i], as they were numbered.
+        Return its residual; its projection onto the others, as they were numbered, is -column / column[i].
         """
         cdef Py_ssize_t j, n = self.n
         cdef double residual, change, error
@@ -1027,32 +1124,33 @@ cdef class Span:
         self.factor.solve(self.way, i)
         return ok_dot(self.way + i, self.way + i, self.n - i)
 
-    def state(self):
-        """Named arrays. O(n^2)."""
-        return {"factor": self.factor.lower().T[np.triu_indices(self.n)], "spikes": self.array[:2, :self.n].copy(),
-                "wear": self.array[2, :self.n].copy()}
+    def stored(self):
+        """O(n^2)."""
+        return {"factor": self.factor.lower().T[np.triu_indices(self.n)], "spikes": self.array[:2, :self.n],
+                "wear": self.array[2, :self.n]}
 
-    def check_state(self, state, Py_ssize_t n, double floor):
-        """ValueError unless a state is about n points that no others nearly span. O(n^3)."""
+    def fits(self, state):
+        """ValueError unless a state is about points that no others nearly span. O(n^3)."""
+        own, spike = state["spikes"]
+        n = len(own)
         factor = np.zeros((n, n))
-        factor[np.triu_indices(n)] = check_array(state["factor"], "factor", np.float64, (n * (n + 1) // 2,))
-        own, spike = check_array(state["spikes"], "spikes", np.float64, (2, n))
-        if (check_array(state["wear"], "wear", np.float64, (n,)) < 0).any():
-            raise ValueError("wear is negative")
+        factor[np.triu_indices(n)] = state["factor"]
+        diagonal = np.diag(factor)
         with np.errstate(over="ignore"):
             square = (factor**2).sum(axis=0)
-        if not (np.isfinite(square).all() and (np.diag(factor) > 0).all() and (np.diag(factor)**2 > 0.5 * floor * square).all()):
+        if not (np.isfinite(square).all() and (diagonal > 0).all() and (diagonal**2 > 0.5 * 1e-8 * square).all()):
             raise ValueError("factor is not that of terms that are independent")
         if not ((own > 0).all() and np.allclose(own, square, rtol=1e-3, atol=0) and (spike * own >= 1 - 1e-6).all()):
             raise ValueError("spikes do not fit the factor")
         if n and not np.allclose(spike, (np.linalg.inv(factor)**2).sum(axis=1), rtol=1e-3):
             raise ValueError("spikes are not the diagonal of the inverse")
 
-    def restore(self, state, slots):
-        """Continue from a state that has been checked. O(n^2)."""
+    def resume(self, state):
+        """Go on with other points. O(n^2)."""
+        slots = np.argsort(state["birthdays"], kind="stable")
         n = len(slots)
         self.factor, self.n = Factor(0), 0
-        self.make_room(max(self.room, n))
+        self.reserve(max(self.capacity, n))
         upper = np.zeros((n, n))
         upper[np.triu_indices(n)] = state["factor"]
         self.factor.load(upper.T)
@@ -1067,12 +1165,10 @@ cdef class Span:
 cdef class ProjectingBudget(Budget):
     """What goes is projected onto what stays: the others get what they can represent of it.
 
-    Parameters
-    ----------
-    size : int
-    tolerance : float
-        A candidate of which this part or less of k(x, x) is orthogonal to the others never enters.
+    A candidate of which at most the `tolerance`, a part of k(x, x), is orthogonal to the others never enters.
     """
+
+    FIELDS = Inlined("span"),
 
     def __init__(self, long long size, double tolerance):
         self.most = size
@@ -1084,127 +1180,118 @@ cdef class ProjectingBudget(Budget):
         """When it is full, those that are there stay."""
         self.candidates_yield = True
 
-    cdef Py_ssize_t numbers(self, Coefficients terms) noexcept:
-        return 2 + 3 * (terms.dictionary.capacity + 1)
+    cdef Py_ssize_t numbers(self) noexcept:
+        return 2 + 3 * (self.dictionary.capacity + 1)
 
-    cdef Look look_in(self, Coefficients terms, double* room) noexcept nogil:
+    cdef Look look_in(self, double* buffer) noexcept nogil:
         """What was seen in the call whose room this is. O(1)."""
         cdef Look look
-        cdef Py_ssize_t size = terms.dictionary.capacity + 1
-        look.own, look.residual = room[0], room[1]
-        look.way, look.shares, look.loss = room + 2, room + 2 + size, room + 2 + 2 * size
+        cdef Py_ssize_t size = self.dictionary.capacity + 1
+        look.own, look.residual = buffer[0], buffer[1]
+        look.way, look.shares, look.loss = buffer + 2, buffer + 2 + size, buffer + 2 + 2 * size
         return look
 
-    cdef double look(self, Coefficients terms, const double* values, double own, double* room) noexcept nogil:
+    cdef double look(self, const double* values, double own, double* buffer) noexcept nogil:
         """What part of an example with these kernel values is orthogonal to the terms. O(terms^2)."""
-        cdef Look look = self.look_in(terms, room)
-        self.span.look(values, terms.dictionary.start, own, &look)
-        room[0], room[1] = look.own, look.residual
+        cdef Look look = self.look_in(buffer)
+        self.span.look(values, self.dictionary.start, own, &look)
+        buffer[0], buffer[1] = look.own, look.residual
         return look.residual / own
 
-    cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
-                        Outcome* outcome) noexcept nogil:
+    cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
         """O(terms^2)."""
         cdef Py_ssize_t place
         cdef Look look
         if not term.looked_at:                  # otherwise the rule has let it be looked at
-            self.look(terms, w.piece.values, w.piece.own[i], w.for_budget)
-        look = self.look_in(terms, w.for_budget)
-        outcome.slot = CANDIDATE
+            self.look(w.piece.values, w.piece.own[i], w.for_budget)
+        look = self.look_in(w.for_budget)
+        removal.slot = CANDIDATE
         if look.residual / w.piece.own[i] <= fmax(self.tolerance, self.floor) or term.stays_out:
             return
-        if terms.dictionary.held < self.most:
-            outcome.slot = NOBODY
+        if self.dictionary.held < self.most:
+            removal.slot = NOBODY
         elif not self.candidates_yield:
-            place = self.cheapest(terms, term, &look)
+            place = self.cheapest(w, term, &look)
             if place < self.span.n:
-                outcome.slot = self.span.order[place]
+                removal.slot = self.span.order[place]
 
-    cdef void redistribute(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+    cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
         """O(terms^2)."""
         cdef Py_ssize_t place = 0
-        cdef Look look = self.look_in(terms, w.for_budget)
-        if outcome.slot == CANDIDATE:
-            outcome.residual = look.residual
-            self.share_out_candidate(terms, term, &look)
+        cdef Look look = self.look_in(w.for_budget)
+        if removal.slot == CANDIDATE:
+            removal.residual = look.residual
+            self.share_out_candidate(term, &look)
             return
         self.span.append(&look)
         self.expected = True
-        if outcome.slot != NOBODY:
-            while self.span.order[place] != outcome.slot:
+        if removal.slot != NOBODY:
+            while self.span.order[place] != removal.slot:
                 place += 1
-            outcome.residual = self.span.leave(place)
-            self.share_out(terms, term, &w.old, outcome.slot, place, outcome.residual)
+            removal.residual = self.span.leave(place)
+            self.share_out(term, &w.old, removal.slot, place, removal.residual)
 
-    cdef Py_ssize_t cheapest(self, Coefficients terms, const Term* term, Look* look) noexcept nogil:
-        """Whose projection onto the others and the candidate loses least: a place in the span, its end for the candidate."""
-        cdef Py_ssize_t j, k, row, rows = terms.kept()
+    cdef Py_ssize_t cheapest(self, Scratch w, const Term* term, Look* look) noexcept nogil:
+        """Whose projection onto the others loses least: a place in the span, its end for the candidate."""
+        cdef Py_ssize_t j
         cdef double* loss = look.loss
-        cdef double coefficient, least, share
-        least = 0.0
-        for k in range(term.n):
-            if term.labels[k] < rows:
-                least += term.stored[k] * term.stored[k]
-        least *= look.residual
+        cdef double* own = w.slot_coefficients
+        cdef double least, share
+        self.spread(CANDIDATE, term, own)
+        least = look.residual * self.product(w, own, own)
         for j in range(self.span.n):
-            loss[j] = 0.0
-            for row in range(rows):
-                coefficient = terms.column(self.span.order[j])[row * terms.stored.capacity]
-                loss[j] += coefficient * coefficient
+            self.spread(self.span.order[j], term, own)
             share = look.shares[j]
-            loss[j] /= self.span.spike[j] + share * share / look.residual
+            loss[j] = self.product(w, own, own) / (self.span.spike[j] + share * share / look.residual)
             least = fmin(least, loss[j])
         for j in range(self.span.n):
             if loss[j] <= least * NEARLY:
                 return j
         return self.span.n
 
-    cdef void share_out_candidate(self, Coefficients terms, const Term* term, const Look* look) noexcept nogil:
+    cdef void share_out_candidate(self, const Term* term, const Look* look) noexcept nogil:
         cdef Py_ssize_t k, j
         cdef int channel
         cdef double* stored
         cdef double value
-        for channel in range(terms.channels):
+        for channel in range(self.terms.channels):
             for k in range(term.n):
                 value = term.stored[channel * term.n + k]
-                stored = terms.column(0) + (channel * terms.rows + term.labels[k]) * terms.stored.capacity
+                stored = self.terms.row(channel * self.terms.rows + term.labels[k])
                 for j in range(self.span.n):
                     stored[self.span.order[j]] += value * look.shares[j]
 
-    cdef void share_out(self, Coefficients terms, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place,
-                        double residual) noexcept nogil:
-        """What the term in a slot leaves to the others and to the candidate, which has a coefficient for every output then.
-
-        It has left the span, where it was in a place.
-        """
+    cdef void share_out(self, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place, double residual) noexcept nogil:
+        """What the term in a slot leaves to the others and to the candidate, which has a coefficient for every output
+        then. It has left the span, where it was in a place."""
         cdef Py_ssize_t row, k, j, n = self.span.n - 1      # the last is the candidate
         cdef int channel
         cdef const double* column = self.span.column
         cdef double* stored
         cdef double value
-        terms.read(slot, old)
-        for row in range(terms.channels * terms.rows):
+        self.terms.read(slot, old)
+        for row in range(self.terms.channels * self.terms.rows):
             value = -old.stored[row] * residual
-            stored = terms.column(0) + row * terms.stored.capacity
+            stored = self.terms.row(row)
             for j in range(place):
                 stored[self.span.order[j]] += value * column[j]
             for j in range(place, n):
                 stored[self.span.order[j]] += value * column[j + 1]
             old.stored[row] = value * column[n + 1]
-        for channel in range(terms.channels):
+        for channel in range(self.terms.channels):
             for k in range(term.n):
-                old.stored[channel * terms.rows + term.labels[k]] += term.stored[channel * term.n + k]
-        term.n = terms.rows
-        for row in range(terms.rows):
+                old.stored[channel * self.terms.rows + term.labels[k]] += term.stored[channel * term.n + k]
+        term.n = self.terms.rows
+        for row in range(self.terms.rows):
             term.labels[row] = <int> row
-        for row in range(terms.channels * terms.rows):
+        for row in range(self.terms.channels * self.terms.rows):
             term.stored[row] = old.stored[row]
 
-    cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+    cdef void entered(self, Py_ssize_t slot) noexcept nogil:
         self.span.order[self.span.n - 1] = slot
         self.expected = False
 
-    cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+    cdef void left(self, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t place = 0
         if self.expected:                       # it has made room for a candidate
             return
@@ -1212,36 +1299,28 @@ cdef class ProjectingBudget(Budget):
             place += 1
         self.span.leave(place)
 
-    cdef int begin(self, Coefficients terms) except -1:
-        self.floor = 1e-10 if terms.dictionary.dtype == np.float64 else 1e-5
+    cdef int begin(self) except -1:
+        self.floor = 1e-8 if self.dictionary.dtype == np.float64 else 1e-5
         return 0
 
-    cdef int prepare(self, Coefficients terms, Py_ssize_t capacity) except -1:
-        if self.span.room < capacity + 1:
-            self.span.make_room(capacity + 1)
+    cdef int prepare(self, Py_ssize_t capacity) except -1:
+        if self.span.capacity < capacity + 1:
+            self.span.reserve(capacity + 1)
         return 0
 
-    cdef void arrange(self, Coefficients terms) noexcept nogil:
+    cdef void arrange(self) noexcept nogil:
         """The span follows the terms whatever their slots are called."""
-        if terms.dictionary.held == self.span.n:          # otherwise a state is about to be restored
-            terms.list_slots(self.span.order)
+        if self.dictionary.held == self.span.n:          # otherwise a state is about to be restored
+            self.terms.list_slots(self.span.order)
 
-    def state(self, Coefficients terms, slots):
-        return self.span.state()
-
-    def check_numbers(self, state, Py_ssize_t n):
-        self.span.check_state(state, n, 1e-10)
-
-    def restore(self, Coefficients terms, state):
-        self.span.restore(state, np.argsort(state["birthdays"], kind="stable"))
-
-    def _check(self, Coefficients terms):
-        Budget._check(self, terms)
+    def _check(self):
+        Budget._check(self)
         order = self.span.order_array[:self.span.n]
-        assert sorted(order.tolist()) == np.flatnonzero(terms.dictionary.taken.array[0]).tolist()
-        assert (np.diff(terms.dictionary.birthdays.array[0, order]) > 0).all()
+        assert sorted(order.tolist()) == np.flatnonzero(self.dictionary.taken.array[0]).tolist()
+        assert (np.diff(self.dictionary.birthdays.array[0, order]) > 0).all()
         own, spike = self.span.array[:2, :self.span.n]
         self.span.factor._check()
         assert self.span.factor.n == self.span.n
         assert np.allclose(own, np.diag(self.span.factor.gram()), rtol=1e-6)
-        assert np.allclose(spike, (self.span.factor.inverse()**2).sum(axis=0), rtol=1e-3), "the inverse's diagonal is stale"
+        exact = (self.span.factor.inverse()**2).sum(axis=0)
+        assert np.allclose(spike, exact, rtol=1e-3), "the inverse's diagonal is stale"

@@ -3,6 +3,10 @@ cimport cython
 from onlinekernels._core.transforms cimport Ranks
 
 
+cdef enum:
+    DECIDED = 8                 # targets from which on an outlier among the first is known
+
+
 cdef class Combiner:
     cdef readonly Py_ssize_t n_members, targets # targets: 0 for labels
     cdef object memory_of_scratch               # keeps this alive
@@ -11,11 +15,11 @@ cdef class Combiner:
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil
     cdef int open(self, Py_ssize_t n, Py_ssize_t outputs) except -1
     cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
-                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  const Py_ssize_t* n_seen, const double* counts, const unsigned char* enabled, double* combined,
                   double* deviations) noexcept nogil
-    cdef int evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+    cdef int evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t n_seen,
                       const unsigned char* enabled, double* combined, double* deviations) except -1
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t n_seen,
                       const unsigned char* enabled, double* combined, double* deviations,
                       double* scratch) noexcept nogil
 
@@ -48,6 +52,7 @@ cdef class Differences(Combiner):
     cdef double origin_value
 
     cdef void weights_now(self, Py_ssize_t group, double* v) noexcept nogil
+    cdef double mixed(self, double f, const double* v, const double* d, const unsigned char* enabled) noexcept nogil
     cdef void member_weights(self, Py_ssize_t group, double* w) noexcept nogil
     cdef double limits(self, Py_ssize_t group, double* low, double* high) noexcept nogil
     cdef double apart(self, const double* scores, Py_ssize_t outputs, Py_ssize_t j, const unsigned char* enabled,
@@ -56,7 +61,8 @@ cdef class Differences(Combiner):
 
 @cython.final
 cdef class LeastSquares(Differences):
-    cdef readonly double memory, prior, count
+    cdef readonly double memory, prior
+    cdef public double count                    # of the rows
     cdef readonly Py_ssize_t groups
     cdef readonly object products, answers, squares, v
     cdef double* products_data
@@ -71,9 +77,20 @@ cdef class LeastSquares(Differences):
 
 @cython.final
 cdef class AveragedRanks(Combiner):
-    cdef readonly Ranks each, mean
-    cdef readonly double nu, level
+    cdef readonly Ranks each, mean, latest      # samples of scores, and of means; the latest means
+    cdef readonly double nu
+    cdef readonly long long patience
+    cdef readonly object member_weights         # owns these:
+    cdef double* weights_data
+    cdef public long long t                     # rows seen
+    cdef public double tokens, excess           # alerts that may count as scores, and those that there were too many
+    cdef unsigned char* held                    # of the rows of `run`, which members should not keep; or NULL
 
+    cdef bint counts_after(self, bint alert, double mean, unsigned char* held) noexcept nogil
+    cdef double most_tokens(self) noexcept nogil
+    cdef double share(self) noexcept nogil
+    cdef double rank_of(self, double mean) noexcept nogil
+    cpdef double level(self) noexcept nogil
     cpdef void begin_anew(self) noexcept nogil
 
 
@@ -81,12 +98,12 @@ cdef class AveragedRanks(Combiner):
 cdef class Calibration:
     cdef readonly object sums                   # of rows, of hits, and of hits as q has it, at the knots
     cdef readonly LeakyFits line
-    cdef readonly long long t
+    cdef public long long t
     cdef double* sums_data
 
     cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y,
-                  const Py_ssize_t* joined, const double* counts, double* calibrated) noexcept nogil
-    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t joined,
+                  const Py_ssize_t* n_seen, const double* counts, double* calibrated) noexcept nogil
+    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t n_seen,
                        double* calibrated) noexcept nogil
     cdef void learn(self, double p, bint hit, double count) noexcept nogil
     cdef double stretched(self, double p) noexcept nogil
@@ -104,26 +121,41 @@ cdef class PriorCorrection:
 
     cdef int open(self, Py_ssize_t n, Py_ssize_t outputs) except -1
     cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y,
-                  const Py_ssize_t* joined, double* corrected, double* factors) noexcept nogil
-    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t joined,
+                  const Py_ssize_t* n_seen, double* corrected, double* factors) noexcept nogil
+    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t n_seen,
                        double* corrected) noexcept nogil
-    cdef double factor(self, Py_ssize_t c, Py_ssize_t joined, double total) noexcept nogil
-    cdef double total(self, Py_ssize_t joined) noexcept nogil
+    cdef double factor(self, Py_ssize_t c, Py_ssize_t n_seen, double total) noexcept nogil
+    cdef double total(self, Py_ssize_t n_seen) noexcept nogil
 
 
 @cython.final
 cdef class TargetFences:
     cdef readonly Py_ssize_t targets
-    cdef readonly Ranks samples                 # of the targets so far
-    cdef readonly object limits                 # lower and upper fences, infinite where there are none
+    cdef public long long t                     # rows
+    cdef readonly object first                  # the first targets
+    cdef readonly object residuals              # the latest ones, row t at t % RESIDUALS
+    cdef readonly object quantile               # of theirs
     cdef readonly object beyond                 # how many of the latest targets in a row were beyond; below count down
-    cdef object next_beyond                     # the same after the rows that `clip` has seen
-    cdef double* limits_data
+    cdef readonly object excess                 # how far at least
+    cdef double* excess_data
+    cdef readonly object mean                   # of clipped targets; the median of the first targets
+    cdef object scratch
+    cdef double* first_data
+    cdef double* residual_data
+    cdef double* quantile_data
     cdef double* beyond_data
-    cdef double* next_data
+    cdef double* mean_data
+    cdef double* work
 
-    cdef void clip(self, const double* y, Py_ssize_t n, double* clipped) noexcept nogil
-    cdef void commit(self, const double* y, Py_ssize_t n) noexcept nogil
+    cdef bint has_outlier(self) noexcept nogil
+    cdef bint is_young(self) noexcept nogil
+    cdef double deviation(self, Py_ssize_t j, double* most) noexcept nogil
+    cdef double first_reach(self, Py_ssize_t j, double* most) noexcept nogil
+    cdef double reach(self, Py_ssize_t j, double deviation, double local) noexcept nogil
+    cdef void tell(self, const double* y, const double* predicted, const double* deviations, const double* local,
+                   double* clipped) noexcept nogil
+    cdef double first_median(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil
+    cdef void set_quantile(self, Py_ssize_t j) noexcept nogil
 
 
 @cython.final
@@ -139,3 +171,26 @@ cdef class IntervalTracker:
     cdef void run(self, Py_ssize_t n, const double* predictions, const double* y, const double* deviations,
                   double* innovations, double* leasts) noexcept nogil
     cdef double factor(self, Py_ssize_t j, double coverage, double gaussian, double* scratch) noexcept nogil
+
+
+@cython.final
+cdef class ChangeDetector:
+    cdef readonly Py_ssize_t targets            # 0 for labels
+    cdef public long long t                     # rows,
+    cdef public long long judged                # and those that were judged
+    cdef public long long quiet                 # row before which nothing is noticed
+    cdef readonly object thresholds             # logarithms of errors beyond which an error is large
+    cdef readonly object rates                  # fading sums: mistakes, and those that were expected
+    cdef readonly object evidence, since        # for each of the alternatives, and the row from which it is counted
+    cdef readonly Py_ssize_t n_changes
+    cdef object noted                           # their rows: first after the change, at which it was noticed
+    cdef double* thresholds_data
+    cdef double* rates_data
+    cdef double* evidence_data
+    cdef long long* since_data
+    cdef long long* noted_data
+
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* n_seen, const double* counts) noexcept nogil
+    cdef void learn(self, double mistake, double chance) noexcept nogil
+    cdef void note(self, long long first) noexcept nogil

@@ -14,13 +14,16 @@ from libc.math cimport INFINITY, ceil, exp, fabs, fmax, fmin, log, sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import check_array
 from onlinekernels._core.linalg cimport ok_decompose
+from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, assign, not_negative, positive,
+                                        positive_definite, shares, within)
 from onlinekernels._core.transforms cimport Ranks
 
 cdef double LARGEST_LOSS = 1e140        # whose square, summed over all rows of a long life, is a number
 cdef double LARGEST_SQUARE = 1e290      # sums of so large ones are numbers
 cdef double LARGEST_WEIGHT = 1e12       # of a member; a fit that goes beyond it starts anew
+cdef double LARGEST_SUM = 1e300         # that a file may hold
+cdef double BEYOND = 0.5                # of the range of what members say, that all together are beyond it at most
 cdef double CAP = 8.0                   # that a loss of one row is cut to where it moves beliefs
 
 
@@ -42,29 +45,6 @@ cdef void update_beliefs(double* belief, const double* losses, Py_ssize_t n, dou
         total += belief[i]
     for i in range(n):
         belief[i] = (1.0 - share) * belief[i] / total + share / n if total > 0.0 else 1.0 / n
-
-
-def checked_beliefs(array, name, shape):
-    """Weights that sum to 1, or ValueError."""
-    array = check_array(array, name, np.float64, shape)
-    if (array < 0.0).any() or (np.abs(array.sum(axis=-1) - 1.0) > 1e-6).any():
-        raise ValueError(f"{name} does not sum to 1")
-    return array
-
-
-def checked_count(value, name="t"):
-    """A number of rows, or ValueError."""
-    if type(value) is not int or not 0 <= value < 1 << 62:
-        raise ValueError(f"{name} is not a number of rows")
-    return value
-
-
-def checked_sums(array, name, shape):
-    """An array of finite numbers of which none is negative, or ValueError."""
-    array = check_array(array, name, np.float64, shape)
-    if (array < 0.0).any():
-        raise ValueError(f"{name} has negative sums")
-    return array
 
 
 # ---- Recursive fits --------------------------------------------------------------------------------------------------
@@ -91,6 +71,10 @@ cdef class LeakyFits:
     start : float
     groups : int
     """
+
+    FIELDS = (
+        Buffer("w", within(-LARGEST_WEIGHT, LARGEST_WEIGHT)),
+        Buffer("S", within(-LARGEST_WEIGHT, LARGEST_WEIGHT), positive_definite))
 
     def __init__(self, Py_ssize_t n, settings, double start, Py_ssize_t groups=1):
         self.n, self.groups, self.n_settings, self.start = n, groups, len(settings), start
@@ -195,39 +179,10 @@ cdef class LeakyFits:
             for i in range(n):
                 w[i], S[i * n + i] = self.start, 1.0 / self.prior_data[fit % self.n_settings]
 
-    def state(self):
-        """What is learned, by name."""
-        return {"w": self.w.copy(), "S": self.S.copy()}
-
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be that of fits."""
-        w = check_array(state["w"], "w", np.float64, self.w.shape)
-        S = check_array(state["S"], "S", np.float64, self.S.shape)
-        if max(np.abs(w).max(), np.abs(S).max()) > LARGEST_WEIGHT:
-            raise ValueError("the weights of the members, or their covariances, are too large")
-        if not are_positive_definite(S):
-            raise ValueError("the covariances of the weights are not symmetric and positive definite")
-        self.w[:], self.S[:] = w, S
-
     def _check(self):
         """Assert what must always hold."""
         assert np.isfinite(self.w).all() and np.abs(self.w).max() <= LARGEST_WEIGHT
-        assert are_positive_definite(self.S), "S is not symmetric and positive definite"
-
-
-def are_positive_definite(matrices):
-    """Whether matrices, shape (..., n, n), are exactly symmetric and have a Cholesky factor.
-
-    >>> [are_positive_definite(np.array([[a, 1.0], [1.0, 1.0]])) for a in (2.0, 0.5)]
-    [True, False]
-    """
-    if not np.array_equal(matrices, np.swapaxes(matrices, -1, -2)):
-        return False
-    try:
-        np.linalg.cholesky(matrices)
-    except np.linalg.LinAlgError:
-        return False
-    return True
+        positive_definite(self.S, "S")
 
 
 # ---- Running errors --------------------------------------------------------------------------------------------------
@@ -236,6 +191,7 @@ cdef double LONG = 0.995                # memory of the running squared error
 # Rows before the range of targets is known well enough to cut what lies far beyond it
 FEW = 30
 cdef Py_ssize_t FEW_ROWS = FEW
+cdef Py_ssize_t UNKNOWN = 3    # targets of which nobody can say that one is an outlier
 cdef double LEAST_SQUARE = 1e-300       # a squared error, whatever the targets: squares of what is much smaller are 0
 cdef double LARGEST_REACH = 1e150       # a range of targets; the square of a larger one is no number
 
@@ -248,10 +204,12 @@ cdef class RunningErrors:
     cdef readonly Py_ssize_t targets
     cdef readonly object sums                   # of squared errors, and of their weights
     cdef readonly object low, high              # range of the targets
-    cdef readonly long long t
+    cdef public long long t
     cdef double* sums_data
     cdef double* low_data
     cdef double* high_data
+
+    FIELDS = Count("t"), Buffer("sums", not_negative), Buffer("low"), Buffer("high")
 
     def __init__(self, Py_ssize_t targets):
         self.targets = targets
@@ -283,22 +241,21 @@ cdef class RunningErrors:
         self.sums_data[self.targets + j] = memory * self.sums_data[self.targets + j] + fmin(count, LARGEST_SQUARE)
         self.low_data[j], self.high_data[j] = fmin(self.low_data[j], y), fmax(self.high_data[j], y)
 
-    def state(self):
-        """What is learned, by name."""
+    def stored(self):
+        """The range of the targets; 0 before the first."""
         seen = self.low <= self.high
-        return {"sums": self.sums.copy(), "low": np.where(seen, self.low, 0.0), "high": np.where(seen, self.high, 0.0),
-                "rows": int(self.t)}
+        return {"low": np.where(seen, self.low, 0.0), "high": np.where(seen, self.high, 0.0)}
 
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        sums = checked_sums(state["sums"], "sums", self.sums.shape)
-        low, high = (check_array(state[name], name, np.float64, self.low.shape) for name in ("low", "high"))
-        seen = sums[1] > 0.0            # and not only rows that did not count, as the first
-        if (low > high).any() or sums[0][~seen].any():
-            raise ValueError("the squared errors, their weights and the range of the targets do not fit each other")
-        self.t = checked_count(state["rows"], "rows")
-        self.sums[:] = sums
-        self.low[:], self.high[:] = np.where(seen, low, np.inf), np.where(seen, high, -np.inf)
+    def fits(self, state):
+        """Nothing comes of no rows."""
+        if (state["low"] > state["high"]).any() or state["sums"][0][state["sums"][1] == 0.0].any():
+            raise ValueError("sums, low and high do not fit each other")
+
+    def resume(self, state):
+        """Take over a checked state."""
+        seen = state["sums"][1] > 0.0           # and not only rows that did not count, as the first
+        assign(self, {**state, "low": np.where(seen, state["low"], np.inf),
+                      "high": np.where(seen, state["high"], -np.inf)})
 
 
 # ---- Combiners -------------------------------------------------------------------------------------------------------
@@ -310,7 +267,7 @@ cdef class Combiner:
     A subclass has `scratch_size`, `run` and `combine`, and beside the protocol `weights`, `state`, `restore` and
     `_check`.
 
-    Scores are (n, members, outputs); y are codes of labels (n,), or targets (n, targets); `joined` is the number of
+    Scores are (n, members, outputs); y are codes of labels (n,), or targets (n, targets); `n_seen` is the number of
     labels that there were before each row; `counts` are weights of rows; members that are not `enabled` take no part.
     What is `combined` is (n, outputs), `deviations` (n, targets), or (n, 1) for labels.
     """
@@ -328,28 +285,28 @@ cdef class Combiner:
         return 0
 
     cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
-                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  const Py_ssize_t* n_seen, const double* counts, const unsigned char* enabled, double* combined,
                   double* deviations) noexcept nogil:
         """Combined scores just before each row; the rows are learned."""
 
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t n_seen,
                       const unsigned char* enabled, double* combined, double* deviations,
                       double* scratch) noexcept nogil:
         """`evaluate`, with memory to work in."""
 
-    cdef int evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+    cdef int evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t n_seen,
                       const unsigned char* enabled, double* combined, double* deviations) except -1:
         """Combined scores as of now."""
         cdef double* scratch = <double*> malloc(max(1, self.scratch_size(outputs)) * sizeof(double))
         if scratch == NULL:
             raise MemoryError()
-        self.combine(n, outputs, scores, joined, enabled, combined, deviations, scratch)
+        self.combine(n, outputs, scores, n_seen, enabled, combined, deviations, scratch)
         free(scratch)
         return 0
 
     # ---- On arrays ----------------------------------------------------------------------------
 
-    def advance(self, scores, y, joined=None, counts=None, enabled=None):
+    def advance(self, scores, y, n_seen=None, counts=None, enabled=None):
         """(combined, deviations) just before each row, for arrays as above; the rows are learned."""
         cdef const double[:, :, ::1] F = np.ascontiguousarray(scores, dtype=float)
         cdef Py_ssize_t n = F.shape[0], outputs = F.shape[2]
@@ -357,7 +314,7 @@ cdef class Combiner:
             raise ValueError("scores and y are not those of the members and of the targets")
         cdef const double[::1] targets = np.ascontiguousarray(y, dtype=float).reshape(-1)
         cdef const double[::1] weights = np.ones(n) if counts is None else np.ascontiguousarray(counts, dtype=float)
-        labels_before = np.full(n, outputs) if joined is None else joined
+        labels_before = np.full(n, outputs) if n_seen is None else n_seen
         cdef const Py_ssize_t[::1] labels = np.ascontiguousarray(labels_before, dtype=np.intp)
         cdef const unsigned char[::1] there = self.as_flags(enabled)
         found, spread = np.zeros((n, outputs)), np.ones((n, max(1, self.targets)))
@@ -367,14 +324,14 @@ cdef class Combiner:
                      data_of(spread))
         return found, spread
 
-    def combined(self, scores, Py_ssize_t joined=0, enabled=None):
+    def combined(self, scores, Py_ssize_t n_seen=0, enabled=None):
         """(combined, deviations) as of now, for arrays as above."""
         cdef const double[:, :, ::1] F = np.ascontiguousarray(scores, dtype=float)
         cdef Py_ssize_t n = F.shape[0], outputs = F.shape[2]
         cdef const unsigned char[::1] there = self.as_flags(enabled)
         found, spread = np.zeros((n, outputs)), np.ones((n, max(1, self.targets)))
         if n and outputs:
-            self.evaluate(n, outputs, &F[0, 0, 0], joined, &there[0], data_of(found), data_of(spread))
+            self.evaluate(n, outputs, &F[0, 0, 0], n_seen, &there[0], data_of(found), data_of(spread))
         return found, spread
 
     def as_flags(self, enabled):
@@ -417,13 +374,20 @@ cdef class Differences(Combiner):
             d[i] = 0.0 if not enabled[i] else d[i] - mean if self.about_mean else d[i] - self.origin_value
         return mean
 
+    cdef double mixed(self, double f, const double* v, const double* d, const unsigned char* enabled) noexcept nogil:
+        """f + v.d. O(members)."""
+        cdef Py_ssize_t i
+        for i in range(self.n_members):
+            f += v[i] * d[i]
+        return f
+
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
         return 2 * self.n_members
 
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t n_seen,
                       const unsigned char* enabled, double* combined, double* deviations,
                       double* scratch) noexcept nogil:
-        cdef Py_ssize_t t, i, j, m = self.n_members
+        cdef Py_ssize_t t, j, m = self.n_members
         cdef double low, high, total, deviation = 1.0
         cdef double* d = scratch
         cdef double* v = scratch + m
@@ -433,9 +397,7 @@ cdef class Differences(Combiner):
                 deviation = self.limits(j, &low, &high)
             for t in range(n):
                 total = self.apart(scores + t * m * outputs, outputs, j, enabled, low, high, d)
-                for i in range(m):
-                    total += v[i] * d[i]
-                combined[t * outputs + j] = total
+                combined[t * outputs + j] = self.mixed(total, v, d, enabled)
                 if self.targets:
                     deviations[t * self.targets + j] = deviation
                 elif j == 0:
@@ -477,23 +439,30 @@ cdef class RecursiveLeastSquares(Differences):
     share : float
     """
 
-    cdef readonly LeakyFits fits
+    cdef readonly LeakyFits fitted
     cdef readonly RunningErrors errors
     cdef readonly object belief, trust          # in the fits and in exponential weights; these weights of the members
     cdef readonly double share
     cdef double* belief_data
     cdef double* trust_data
 
+    FIELDS = Buffer("belief", shares), Buffer("trust", shares), Part("errors"), Part("fitted")
+
     def __init__(self, Py_ssize_t n, Py_ssize_t targets, settings, double share=1e-3):
         self.n_members, self.targets, self.share, self.about_mean = n, targets, share, True
-        self.fits, self.errors = LeakyFits(n, settings, 0.0, targets), RunningErrors(targets)
+        self.fitted, self.errors = LeakyFits(n, settings, 0.0, targets), RunningErrors(targets)
         # The last is for exponential weights
         self.belief = np.full((targets, len(settings) + 1), 1.0 / (len(settings) + 1))
         self.trust = np.full((targets, n), 1.0 / n)
         self.belief_data, self.trust_data = data_of(self.belief), data_of(self.trust)
 
+    def forget(self):
+        """Begin anew."""
+        settings = list(zip(self.fitted.memories, self.fitted.priors))
+        self.__init__(self.n_members, self.targets, settings, self.share)
+
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
-        return 3 * self.n_members + 2 * (self.fits.n_settings + 1)
+        return 3 * self.n_members + 2 * (self.fitted.n_settings + 1)
 
     cdef double limits(self, Py_ssize_t group, double* low, double* high) noexcept nogil:
         cdef double least = self.errors.low_data[group], largest = self.errors.high_data[group], reach = largest - least
@@ -502,18 +471,28 @@ cdef class RecursiveLeastSquares(Differences):
             low[0], high[0] = least - reach, largest + reach
         return sqrt(self.errors.square(group))
 
+    cdef double mixed(self, double f, const double* v, const double* d, const unsigned char* enabled) noexcept nogil:
+        """f + v.d, not far beyond what any member says: weights were not learned for what has just changed."""
+        cdef Py_ssize_t i
+        cdef double low = 0.0, high = 0.0, total = 0.0, reach
+        for i in range(self.n_members):
+            total += v[i] * d[i]
+            low, high = fmin(low, d[i]), fmax(high, d[i])
+        reach = BEYOND * (high - low)
+        return f + fmin(fmax(total, low - reach), high + reach)
+
     cdef void weights_now(self, Py_ssize_t group, double* v) noexcept nogil:
-        cdef Py_ssize_t i, k, K = self.fits.n_settings
+        cdef Py_ssize_t i, k, K = self.fitted.n_settings
         cdef const double* belief = self.belief_data + group * (K + 1)
         for i in range(self.n_members):
             v[i] = belief[K] * self.trust_data[group * self.n_members + i]
             for k in range(K):
-                v[i] += belief[k] * self.fits.weights_of(group * K + k)[i]
+                v[i] += belief[k] * self.fitted.weights_of(group * K + k)[i]
 
     cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
-                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  const Py_ssize_t* n_seen, const double* counts, const unsigned char* enabled, double* combined,
                   double* deviations) noexcept nogil:
-        cdef Py_ssize_t t, i, j, k, m = self.n_members, T = self.targets, K = self.fits.n_settings
+        cdef Py_ssize_t t, i, j, k, m = self.n_members, T = self.targets, K = self.fitted.n_settings
         cdef double low, high, mean, unit, size, error, mixed, count
         cdef double* d = self.scratch
         cdef double* x = d + m
@@ -529,16 +508,14 @@ cdef class RecursiveLeastSquares(Differences):
                 unit = self.limits(j, &low, &high)
                 size = self.errors.square(j)
                 mean = self.apart(scores + t * m * T, T, j, enabled, low, high, d)
-                mixed = 0.0
+                self.weights_now(j, x)
+                mixed = self.mixed(mean, x, d, enabled)
                 for k in range(K + 1):
-                    w = self.fits.weights_of(j * K + k) if k < K else trust
-                    predictions[k] = mean
-                    for i in range(m):
-                        predictions[k] += w[i] * d[i]
-                    mixed += belief[k] * predictions[k]
+                    w = self.fitted.weights_of(j * K + k) if k < K else trust
+                    predictions[k] = self.mixed(mean, w, d, enabled)
                 combined[t * T + j], deviations[t * T + j] = mixed, unit
                 for k in range(K):
-                    self.fits.leak(j * K + k, self.errors.t)
+                    self.fitted.leak(j * K + k, self.errors.t)
                 if not count > 0.0:
                     continue
                 for i in range(m):
@@ -546,7 +523,7 @@ cdef class RecursiveLeastSquares(Differences):
                 for k in range(K):
                     # Of an outlier counts what is left of it within 4 units
                     error = (y[t * T + j] - predictions[k]) / unit
-                    self.fits.least_squares(j * K + k, x, error,
+                    self.fitted.least_squares(j * K + k, x, error,
                                             count * (1.0 if fabs(error) < 4.0 else 4.0 / fabs(error)))
                 for k in range(K + 1):
                     error = (y[t * T + j] - predictions[k]) / unit
@@ -559,21 +536,9 @@ cdef class RecursiveLeastSquares(Differences):
                 self.errors.learn(j, y[t * T + j], y[t * T + j] - mixed, count, size)
             self.errors.t += 1
 
-    def state(self):
-        """What is learned, by name."""
-        return {"belief": self.belief.copy(), "trust": self.trust.copy(), **self.errors.state(), **self.fits.state()}
-
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        belief = checked_beliefs(state["belief"], "belief", self.belief.shape)
-        trust = checked_beliefs(state["trust"], "trust", self.trust.shape)
-        self.errors.restore(state)
-        self.fits.restore(state)
-        self.belief[:], self.trust[:] = belief, trust
-
     def _check(self):
         """Assert what must always hold."""
-        self.fits._check()
+        self.fitted._check()
         assert np.isfinite(self.errors.sums).all()
         assert np.allclose(self.belief.sum(axis=1), 1.0) and np.allclose(self.trust.sum(axis=1), 1.0)
 
@@ -605,6 +570,12 @@ cdef class LeastSquares(Differences):
     (array([0.5 , 0.95, 0.99]), array([[0.01, 0.99]]))
     """
 
+    FIELDS = (
+        Buffer("products", within(-LARGEST_SUM, LARGEST_SUM)),
+        Buffer("answers", within(-LARGEST_SUM, LARGEST_SUM)),
+        Buffer("squares", within(0.0, LARGEST_SUM)),
+        Number("count", within(0.0, LARGEST_SUM)))
+
     def __init__(self, Py_ssize_t n, Py_ssize_t targets, double memory, double prior):
         self.n_members, self.targets, self.groups, self.memory, self.prior = n, targets, max(1, targets), memory, prior
         self.about_mean, self.origin_value = targets > 0, -1.0
@@ -623,7 +594,7 @@ cdef class LeastSquares(Differences):
         memcpy(v, self.v_data + group * self.n_members, self.n_members * sizeof(double))
 
     cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
-                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  const Py_ssize_t* n_seen, const double* counts, const unsigned char* enabled, double* combined,
                   double* deviations) noexcept nogil:
         cdef Py_ssize_t t, i, j, g, m = self.n_members, columns = 1 if self.targets else outputs
         cdef double* root = self.scratch
@@ -699,37 +670,25 @@ cdef class LeastSquares(Differences):
                 v[i] -= root[j * m + i] * v[j]
             v[i] /= root[i * m + i]
 
-    def state(self):
-        """What is learned, by name."""
-        return {"products": self.products.copy(), "answers": self.answers.copy(), "squares": self.squares.copy(),
-                "count": self.count}
-
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be the sums of rows.
-
-        Sums of (d, y - f) (d, y - f)' are positive semidefinite, the answers d (y - f) included, and nothing comes of
-        no rows.
-        """
+    def fits(self, state):
+        """Sums of (d, y - f) (d, y - f)' are symmetric and positive semidefinite, and nothing comes of no rows."""
         m = self.n_members
-        found = {name: np.array(state[name], dtype=float) for name in ("products", "answers", "squares", "count")}
-        for name, array in found.items():
-            if array.shape != np.shape(getattr(self, name)) or not (np.abs(array) < 1e300).all():
-                raise ValueError(f"{name} of the combination does not fit the members")
         whole = np.empty((self.groups, m + 1, m + 1))
-        whole[:, :m, :m], whole[:, m, m] = found["products"], found["squares"]
-        whole[:, m, :m] = whole[:, :m, m] = found["answers"]
-        sizes = np.sqrt(np.maximum(np.diagonal(whole, axis1=1, axis2=2), 1e-300))
-        if not np.array_equal(whole, whole.transpose(0, 2, 1)) or (np.diagonal(whole, axis1=1, axis2=2) < 0.0).any():
-            raise ValueError("the sums of the combination are not symmetric, or negative")
+        whole[:, :m, :m], whole[:, m, m] = state["products"], state["squares"]
+        whole[:, m, :m] = whole[:, :m, m] = state["answers"]
+        squares = np.diagonal(whole, axis1=1, axis2=2)
+        if not np.array_equal(whole, whole.transpose(0, 2, 1)) or (squares < 0.0).any():
+            raise ValueError("products are not symmetric, or negative")
+        sizes = np.sqrt(np.maximum(squares, 1e-300))
         correlations = whole / sizes[:, :, None] / sizes[:, None] + 1e-6 * np.eye(m + 1)
-        if not are_positive_definite(0.5 * (correlations + correlations.transpose(0, 2, 1))):
-            raise ValueError("the sums of the combination are not those of any rows")
-        count = float(found["count"])
-        if count < 0.0 or count == 0.0 and whole.any():
-            raise ValueError("the sums of the combination do not fit their count")
+        positive_definite(0.5 * (correlations + correlations.transpose(0, 2, 1)), "what products and answers sum")
+        if state["count"] == 0.0 and whole.any():
+            raise ValueError("count is 0, and the sums are not")
+
+    def resume(self, state):
+        """Take over a checked state."""
         self.open(1, 0)
-        self.products[:], self.answers[:], self.squares[:] = found["products"], found["answers"], found["squares"]
-        self.count = count
+        assign(self, state)
         for g in range(self.groups):
             self.solve(g, self.scratch)
 
@@ -773,73 +732,76 @@ cdef class OnlineNewton(Combiner):
         Which settings see log odds.
     """
 
-    cdef readonly LeakyFits fits
+    cdef readonly LeakyFits fitted
     cdef readonly object belief, odds           # in the fits; whether a fit sees log odds
     cdef readonly double share
-    cdef readonly long long t
+    cdef public long long t
     cdef bint any_odds
     cdef double* belief_data
     cdef unsigned char* odds_data
 
+    FIELDS = Count("t"), Buffer("belief", shares), Part("fitted")
+
     def __init__(self, Py_ssize_t n, settings, double share=1e-3, double total=2.0, odds=None):
         self.n_members, self.targets, self.share, self.t = n, 0, share, 0
-        self.fits = LeakyFits(n, settings, total / n)
+        self.fitted = LeakyFits(n, settings, total / n)
         self.odds = np.zeros(len(settings), dtype=np.uint8) if odds is None else np.array(odds, dtype=np.uint8)
         self.any_odds = self.odds.any()
         self.belief = np.full(len(settings), 1.0 / len(settings))
         self.belief_data, self.odds_data = data_of(self.belief), <unsigned char*> array_data(self.odds)
 
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
-        return (self.n_members + self.fits.n_settings) * outputs + 2 * self.n_members + self.fits.n_settings
+        return (self.n_members + self.fitted.n_settings) * outputs + 2 * self.n_members + self.fitted.n_settings
 
-    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t joined,
+    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t n_seen,
                             double* odds) noexcept nogil:
         """Scores of a row as the fits with log odds see them."""
         cdef Py_ssize_t i
-        if not self.any_odds or joined != 2:
+        if not self.any_odds or n_seen != 2:
             return scores
         for i in range(self.n_members * outputs):
             odds[i] = score_as_log_odds(scores[i])
         return odds
 
-    cdef void softmax(self, const double* F, Py_ssize_t outputs, Py_ssize_t joined, const double* w,
+    cdef void softmax(self, const double* F, Py_ssize_t outputs, Py_ssize_t n_seen, const double* w,
                       double* p) noexcept nogil:
         cdef Py_ssize_t i, c
         cdef double largest = -INFINITY, total = 0.0
-        for c in range(joined):
+        for c in range(n_seen):
             p[c] = 0.0
         for i in range(self.n_members):
-            for c in range(joined):
+            for c in range(n_seen):
                 p[c] += w[i] * F[i * outputs + c]
-        for c in range(joined):
+        for c in range(n_seen):
             largest = fmax(largest, p[c])
-        for c in range(joined):
+        for c in range(n_seen):
             p[c] = exp(p[c] - largest)
             total += p[c]
-        for c in range(joined):
+        for c in range(n_seen):
             p[c] /= total
 
-    cdef void mix(self, const double* F, const double* G, Py_ssize_t outputs, Py_ssize_t joined, double* likely,
+    cdef void mix(self, const double* F, const double* G, Py_ssize_t outputs, Py_ssize_t n_seen, double* likely,
                   double* combined) noexcept nogil:
         """Probabilities by each fit to `likely`, and mixed as scores."""
         cdef Py_ssize_t k, c
         for c in range(outputs):
             combined[c] = -1.0
-        if joined < 1:
+        if n_seen < 1:
             return
-        for c in range(joined):
+        for c in range(n_seen):
             combined[c] = 0.0
-        for k in range(self.fits.n_settings):
-            self.softmax(G if self.odds_data[k] else F, outputs, joined, self.fits.weights_of(k), likely + k * outputs)
-            for c in range(joined):
+        for k in range(self.fitted.n_settings):
+            self.softmax(G if self.odds_data[k] else F, outputs, n_seen, self.fitted.weights_of(k),
+                         likely + k * outputs)
+            for c in range(n_seen):
                 combined[c] += self.belief_data[k] * likely[k * outputs + c]
-        for c in range(joined):
+        for c in range(n_seen):
             combined[c] = 2.0 * combined[c] - 1.0
 
     cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
-                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  const Py_ssize_t* n_seen, const double* counts, const unsigned char* enabled, double* combined,
                   double* deviations) noexcept nogil:
-        cdef Py_ssize_t t, i, c, k, label, rival, m = self.n_members, K = self.fits.n_settings
+        cdef Py_ssize_t t, i, c, k, label, rival, m = self.n_members, K = self.fitted.n_settings
         cdef double* odds = self.scratch
         cdef double* likely = odds + m * outputs
         cdef double* x = likely + K * outputs
@@ -851,57 +813,47 @@ cdef class OnlineNewton(Combiner):
         cdef const double* p
         for t in range(n):
             F, label = scores + t * m * outputs, <Py_ssize_t> y[t]
-            G = self.seen(F, outputs, joined[t], odds)
-            self.mix(F, G, outputs, joined[t], likely, combined + t * outputs)
+            G = self.seen(F, outputs, n_seen[t], odds)
+            self.mix(F, G, outputs, n_seen[t], likely, combined + t * outputs)
             deviations[t] = 1.0
             for k in range(K):
-                self.fits.leak(k, self.t)
-            if 1 < joined[t] and label < joined[t] and counts[t] > 0.0:
+                self.fitted.leak(k, self.t)
+            if 1 < n_seen[t] and label < n_seen[t] and counts[t] > 0.0:
                 for k in range(K):
                     p, H = likely + k * outputs, G if self.odds_data[k] else F
                     losses[k] = fmin(CAP, -counts[t] * log(fmax(p[label], 1e-300)))
                     # The curvature is that along what tells the label from its strongest rival
                     rival = 1 if label == 0 else 0
-                    for c in range(joined[t]):
+                    for c in range(n_seen[t]):
                         if c != label and p[c] > p[rival]:
                             rival = c
                     for i in range(m):
                         x[i] = H[i * outputs + label] - H[i * outputs + rival]
                         gradient[i] = H[i * outputs + label]
-                        for c in range(joined[t]):
+                        for c in range(n_seen[t]):
                             gradient[i] -= p[c] * H[i * outputs + c]
-                    self.fits.newton(k, x, gradient, counts[t], p[label] * p[rival])
+                    self.fitted.newton(k, x, gradient, counts[t], p[label] * p[rival])
                 update_beliefs(self.belief_data, losses, K, self.share)
             self.t += 1
 
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t n_seen,
                       const unsigned char* enabled, double* combined, double* deviations,
                       double* scratch) noexcept nogil:
         cdef Py_ssize_t t, m = self.n_members
         cdef const double* F
         for t in range(n):
             F = scores + t * m * outputs
-            self.mix(F, self.seen(F, outputs, joined, scratch), outputs, joined, scratch + m * outputs,
+            self.mix(F, self.seen(F, outputs, n_seen, scratch), outputs, n_seen, scratch + m * outputs,
                      combined + t * outputs)
             deviations[t] = 1.0
 
     def weights(self):
         """Mean weights over the settings, shape (1, members)."""
-        return (self.belief @ self.fits.w[0]).reshape(1, -1)
-
-    def state(self):
-        """What is learned, by name."""
-        return {"t": int(self.t), "belief": self.belief.copy(), **self.fits.state()}
-
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        t, belief = checked_count(state["t"]), checked_beliefs(state["belief"], "belief", self.belief.shape)
-        self.fits.restore(state)
-        self.t, self.belief[:] = t, belief
+        return (self.belief @ self.fitted.w[0]).reshape(1, -1)
 
     def _check(self):
         """Assert what must always hold."""
-        self.fits._check()
+        self.fitted._check()
         assert abs(self.belief.sum() - 1.0) < 1e-9 and (self.belief >= 0.0).all()
 
 
@@ -936,6 +888,13 @@ cdef class ExponentialWeights(Combiner):
     cdef double* own_data
     cdef double* ranges_data
 
+    FIELDS = (
+        Buffer("trust", shares),
+        Buffer("losses", not_negative),
+        Buffer("own", not_negative),
+        Buffer("ranges", not_negative),
+        Part("errors"))
+
     def __init__(self, Py_ssize_t n, Py_ssize_t targets, double rate, double share, bint votes=False):
         if not 0.0 < rate < np.inf or not 0.0 <= share < 1.0:
             raise ValueError("the rate must be positive, and the share in [0, 1)")
@@ -950,7 +909,7 @@ cdef class ExponentialWeights(Combiner):
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
         return (outputs + 2) * self.n_members
 
-    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t joined,
+    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t n_seen,
                             double* votes) noexcept nogil:
         """Scores of a row, or votes."""
         cdef Py_ssize_t i, c, best
@@ -958,22 +917,22 @@ cdef class ExponentialWeights(Combiner):
             return scores
         for i in range(self.n_members):
             best = 0
-            for c in range(joined):
+            for c in range(n_seen):
                 votes[i * outputs + c] = -1.0
                 if scores[i * outputs + c] > scores[i * outputs + best]:
                     best = c
             votes[i * outputs + best] = 1.0
         return votes
 
-    cdef void mean(self, const double* F, Py_ssize_t outputs, Py_ssize_t joined, const unsigned char* enabled,
+    cdef void mean(self, const double* F, Py_ssize_t outputs, Py_ssize_t n_seen, const unsigned char* enabled,
                    double* combined) noexcept nogil:
         """The weighted mean of the members that are enabled; -1 for labels that have not joined."""
         cdef Py_ssize_t i, c, m = self.n_members
         cdef double total = 0.0
         cdef const double* trust = self.trust_data
         for c in range(outputs):
-            combined[c] = 0.0 if self.targets or c < joined else -1.0
-        for c in range(outputs if self.targets else joined):
+            combined[c] = 0.0 if self.targets or c < n_seen else -1.0
+        for c in range(outputs if self.targets else n_seen):
             if c == 0 or self.targets:
                 trust, total = self.trust_data + (c if self.targets else 0) * m, 0.0
                 for i in range(m):
@@ -983,7 +942,7 @@ cdef class ExponentialWeights(Combiner):
                     combined[c] += trust[i] / total * F[i * outputs + c]
 
     cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
-                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  const Py_ssize_t* n_seen, const double* counts, const unsigned char* enabled, double* combined,
                   double* deviations) noexcept nogil:
         cdef Py_ssize_t t, i, j, classes, m = self.n_members, groups = max(1, self.targets)
         cdef double* loss = self.scratch
@@ -993,7 +952,7 @@ cdef class ExponentialWeights(Combiner):
         cdef double* mixed
         cdef double own, least, most, size, target
         for t in range(n):
-            classes, mixed = 0 if self.targets else joined[t], combined + t * outputs
+            classes, mixed = 0 if self.targets else n_seen[t], combined + t * outputs
             F = self.seen(scores + t * m * outputs, outputs, classes, votes)
             self.mean(F, outputs, classes, enabled, mixed)
             for j in range(groups):
@@ -1029,12 +988,12 @@ cdef class ExponentialWeights(Combiner):
                 rival = fmax(rival, F[c])
         return fmin(LARGEST_LOSS, count * (0.125 * ((1.0 - F[label]) ** 2 + (1.0 + rival) ** 2)))
 
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t n_seen,
                       const unsigned char* enabled, double* combined, double* deviations,
                       double* scratch) noexcept nogil:
         cdef Py_ssize_t t, j, m = self.n_members, groups = max(1, self.targets)
         for t in range(n):
-            self.mean(self.seen(scores + t * m * outputs, outputs, joined, scratch), outputs, joined, enabled,
+            self.mean(self.seen(scores + t * m * outputs, outputs, n_seen, scratch), outputs, n_seen, enabled,
                       combined + t * outputs)
             for j in range(groups):
                 deviations[t * groups + j] = sqrt(self.errors.square(j)) if self.targets else 1.0
@@ -1042,22 +1001,6 @@ cdef class ExponentialWeights(Combiner):
     def weights(self):
         """Weights of the members, shape (groups, members)."""
         return self.trust.copy()
-
-    def state(self):
-        """What is learned, by name."""
-        return {"trust": self.trust.copy(), "losses": self.losses.copy(), "own": self.own.copy(),
-                "ranges": self.ranges.copy(),
-                **self.errors.state()}
-
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        trust = checked_beliefs(state["trust"], "trust", self.trust.shape)
-        names = ("losses", "own", "ranges")
-        sums = {name: checked_sums(state[name], name, getattr(self, name).shape) for name in names}
-        self.errors.restore(state)
-        self.trust[:] = trust
-        for name, array in sums.items():
-            getattr(self, name)[:] = array
 
     def _check(self):
         """Assert what must always hold."""
@@ -1068,9 +1011,15 @@ cdef class ExponentialWeights(Combiner):
 # ---- Novelty: ranks --------------------------------------------------------------------------------------------------
 
 cdef Py_ssize_t SCORES = 2000           # that ranks are taken among
-cdef Py_ssize_t LATEST = 100            # scores that remain when others are forgotten
-cdef double GAIN = 0.02                 # by which an alert lowers the level of alerts
-cdef double HIGHEST = 4.0               # and where it is at most, in units of nu
+cdef Py_ssize_t RECENT_SCORES = 1000    # that the level of alerts is a quantile of
+cdef double HIGHEST = 4.0               # rank at which there are alerts at most, in units of nu
+cdef long long FIRST_HELD = 100         # rows of which none is held back
+cdef double TOKENS = 5.0                # alerts in a row that are scores like any other,
+cdef double EARNED = 5.0                # and by how many, in units of nu, a row without alert makes these more
+cdef double REPAID = 0.3                # share of the alerts that there are fewer of after too many,
+cdef double EXCESS = 50.0               # and how many alerts too many that takes
+cdef double TIE = 1e-9                  # less than two means of ranks differ by
+cdef double DOUBTFUL = 4.0              # ranks below so many times nu are held back between alerts
 
 
 cdef class AveragedRanks(Combiner):
@@ -1078,12 +1027,16 @@ cdef class AveragedRanks(Combiner):
     like.
 
     Logarithms, as Fisher combined tests: a member that is very sure that a row is odd counts. Ranks are among uniform
-    samples of the past: ranks among the latest scores would get used to a burst of odd ones. The higher, the more
-    ordinary.
+    samples of the past. The higher, the more ordinary.
 
-    A rank below `level`, which is what `run` has for deviations, is an alert. Where rows are like those before them a
-    share nu has ranks below nu. Where rows become more and more ordinary there are fewer, so the level slowly rises
-    until there are as many as asked for. It is never below nu: a burst of odd rows silences none that come after it.
+    A rank below `level`, which is what `run` has for deviations, is an alert: the rank of a quantile of the latest
+    means, so a share nu alerts, also where rows become more ordinary than those before; ranks above 4 nu never do. A
+    burst of alerts tells nothing of the rows to come, so a few alerts at a time are scores like others, and the rest is
+    not taken into the samples. How many alerts there were too many so far is `excess`, which lowers the quantile a
+    little until it is made up for. Where it reaches `patience`, a burst has become the ordinary state.
+
+    Rows that alert are marked in `held` by 1, so that no member keeps them, until there have been so many; and rows
+    after nearly as many by 2, until some are made up for: they are not what features are scaled by.
 
     Parameters
     ----------
@@ -1093,76 +1046,113 @@ cdef class AveragedRanks(Combiner):
         After how many rows the past fades; 0 for never.
     nu : float
         The share of rows to alert about, in (0, 1).
+    patience : int
+        Alerts too many after which rows that alert are taken for ordinary; 0 for at once.
+    weights : list of float or None
+        Of the members in the mean; None for all alike.
     """
 
-    def __init__(self, Py_ssize_t n, long long memory=0, double nu=0.02):
+    FIELDS = (Count("t"), Part("each"), Part("mean"), Part("latest"), Number("tokens", within(0.0, TOKENS)),
+              Number("excess", not_negative))
+
+    def __init__(self, Py_ssize_t n, long long memory=0, double nu=0.02, long long patience=0, weights=None):
+        size, weights = min(SCORES, memory or SCORES), np.ones(n) if weights is None else np.array(weights)
+        self.member_weights = weights / weights.sum()
+        self.weights_data = data_of(self.member_weights)
         self.n_members, self.targets = n, 1
-        self.each, self.mean = Ranks(n, SCORES, memory, 1), Ranks(1, SCORES, memory, 2)
-        self.nu = self.level = nu
+        self.each, self.mean = Ranks(n, size, memory, 1), Ranks(1, size, memory, 2)
+        self.latest = Ranks(1, min(RECENT_SCORES, size), latest=True)
+        self.nu, self.patience, self.tokens = nu, patience, TOKENS
 
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
         return self.n_members
 
     cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
-                  const Py_ssize_t* joined, const double* counts, const unsigned char* enabled, double* combined,
+                  const Py_ssize_t* n_seen, const double* counts, const unsigned char* enabled, double* combined,
                   double* deviations) noexcept nogil:
         """As of any combiner; all rows count alike."""
         cdef Py_ssize_t t, m = self.n_members
-        # In balance where a share nu alerts
-        cdef double mean, rank, fall = exp(-GAIN), rise = exp(GAIN * self.nu / (1.0 - self.nu))
+        cdef double mean
         for t in range(n):
-            self.each.learn_row(scores + t * m, self.scratch)
-            mean = mean_log(self.scratch, enabled, m)
-            self.mean.learn_row(&mean, &rank)
-            # Told apart a little by the means themselves, also where these are beyond all that were
-            rank += 1e-6 * mean
-            combined[t], deviations[t] = rank, self.level
-            if rank < self.level:
-                self.level = fmax(self.nu, self.level * fall)
-            else:
-                self.level = fmin(highest_level(self.nu), self.level * rise)
+            self.each.evaluate_row(scores + t * m, self.scratch)
+            mean = mean_log(self.scratch, self.weights_data, enabled, m)
+            combined[t], deviations[t] = self.rank_of(mean), self.level()
+            if self.counts_after(combined[t] < deviations[t], mean, NULL if self.held == NULL else self.held + t):
+                self.each.learn_row(scores + t * m, NULL)
+                self.mean.learn_row(&mean, NULL)
+                self.latest.learn_row(&mean, NULL)
 
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t joined,
+    cdef bint counts_after(self, bint alert, double mean, unsigned char* held) noexcept nogil:
+        """Whether a row is a score like others, after it; to `held` whether members should not keep it."""
+        cdef bint waits = self.excess < self.patience, counts = True, holds = False
+        self.t += 1
+        if self.t > FIRST_HELD:
+            if not alert:
+                holds = waits and self.tokens < 1.0 and mean < self.latest.quantile(DOUBTFUL * self.share())
+                self.tokens = fmin(self.most_tokens(), self.tokens + EARNED * self.nu)
+            elif self.tokens >= 1.0:
+                holds = waits
+                self.tokens -= 1.0
+            else:
+                holds, counts = waits, not waits
+            self.excess = fmax(0.0, self.excess + alert - self.nu)
+        if held != NULL:
+            held[0] = 1 if holds else 2 if self.excess > 0.9 * self.patience > 0.0 else 0
+        return counts
+
+    cdef double most_tokens(self) noexcept nogil:
+        """So few that a burst is not what the level is a quantile of."""
+        return fmin(TOKENS, fmax(1.0, 0.5 * self.nu * <double> min(self.latest.t, self.latest.size)))
+
+    cdef double share(self) noexcept nogil:
+        """Of the latest means, those that alerts are below."""
+        return self.nu * (1.0 - REPAID * fmin(1.0, self.excess / EXCESS))
+
+    cdef double rank_of(self, double mean) noexcept nogil:
+        """The rank of a mean; a little of the mean itself tells apart those of one rank, also beyond all others."""
+        cdef double rank
+        self.mean.evaluate_row(&mean, &rank)
+        return rank + 1e-6 * mean
+
+    cpdef double level(self) noexcept nogil:
+        """The rank below which there are alerts; a row that no member has seen the like of always is one. O(log n)."""
+        cdef double mean, rank
+        if self.latest.t == 0:
+            return self.nu
+        mean = self.latest.quantile(self.share())
+        rank = self.rank_of(mean)
+        if mean <= log(0.5 / (min(self.each.t, self.each.size) + 1)) + TIE:     # the lowest rank, by all of them
+            rank += TIE
+        return fmin(rank, highest_level(self.nu))
+
+    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t n_seen,
                       const unsigned char* enabled, double* combined, double* deviations,
                       double* scratch) noexcept nogil:
         cdef Py_ssize_t t, m = self.n_members
-        cdef double mean
         for t in range(n):
             self.each.evaluate_row(scores + t * m, scratch)
-            mean = mean_log(scratch, enabled, m)
-            self.mean.evaluate_row(&mean, combined + t)
-            combined[t] += 1e-6 * mean
-            deviations[t] = 1.0
+            combined[t], deviations[t] = self.rank_of(mean_log(scratch, self.weights_data, enabled, m)), 1.0
 
     cpdef void begin_anew(self) noexcept nogil:
-        """Forget the scores of a time when members knew too little, but for the latest; before row 2000."""
-        self.each.restart(LATEST)
-        self.mean.restart(LATEST)
-        self.level = self.nu
+        """Forget the first half of all scores, of a time when members knew too little; before row 2000."""
+        self.each.restart(self.each.t // 2)
+        self.mean.restart(self.mean.t // 2)
+        self.latest.restart(self.latest.t // 2)
 
     def weights(self):
-        """All count alike."""
-        return np.full((1, self.n_members), 1.0 / self.n_members)
+        """Those of the members in the mean."""
+        return self.member_weights[None].copy()
 
-    def state(self):
-        """What is learned, by name."""
-        return {"each": self.each.state(), "mean": self.mean.state(), "level": self.level}
-
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        level = float(state["level"])
-        if not self.nu <= level <= highest_level(self.nu):
-            raise ValueError("the level of alerts is beyond its limits")
-        if state["each"]["t"] != state["mean"]["t"]:
+    def fits(self, state):
+        """The samples have seen the same rows."""
+        if not state["each"]["t"] == state["mean"]["t"] <= state["t"] or state["latest"]["t"] > state["t"]:
             raise ValueError("the samples of ranks have not seen the same rows")
-        self.each.restore(state["each"])
-        self.mean.restore(state["mean"])
-        self.level = level
 
     def _check(self):
         """Assert what must always hold."""
         self.each._check()
         self.mean._check()
+        self.latest._check()
         assert self.each.t == self.mean.t
 
 
@@ -1170,15 +1160,16 @@ cdef double highest_level(double nu) noexcept nogil:
     return fmin(HIGHEST * nu, 0.5 + 0.5 * nu)
 
 
-cdef double mean_log(const double* ranks, const unsigned char* enabled, Py_ssize_t m) noexcept nogil:
+cdef double mean_log(const double* ranks, const double* weights, const unsigned char* enabled,
+                     Py_ssize_t m) noexcept nogil:
     """Mean logarithm of the ranks by members that are enabled."""
-    cdef Py_ssize_t i, n = 0
-    cdef double total = 0.0
+    cdef Py_ssize_t i
+    cdef double total = 0.0, weight = 0.0
     for i in range(m):
         if enabled[i]:
-            total += log(ranks[i])
-            n += 1
-    return total / n if n else 0.0
+            total += weights[i] * log(ranks[i])
+            weight += weights[i]
+    return total / weight if weight > 0.0 else 0.0
 
 
 # ---- Calibration -----------------------------------------------------------------------------------------------------
@@ -1225,33 +1216,35 @@ cdef class Calibration:
     near 1; where they sum to less than `SUREST` they tend to equal shares.
     """
 
+    FIELDS = Count("t"), Buffer("sums", not_negative), Part("line")
+
     def __init__(self):
         self.sums, self.t = np.zeros((3, KNOTS)), 0
         self.line = LeakyFits(2, [(FADING, STIFF)], 0.0)
         self.sums_data = data_of(self.sums)
 
     cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y,
-                  const Py_ssize_t* joined, const double* counts, double* calibrated) noexcept nogil:
+                  const Py_ssize_t* n_seen, const double* counts, double* calibrated) noexcept nogil:
         """Calibrated probabilities (n, outputs) just before each row; the rows are learned. `calibrated` may be
         `likely`."""
         cdef Py_ssize_t t, best
         cdef double p
         memmove(calibrated, likely, n * outputs * sizeof(double))
         for t in range(n):
-            if joined[t] < 2:
+            if n_seen[t] < 2:
                 continue
-            best = likeliest(calibrated + t * outputs, joined[t])
+            best = likeliest(calibrated + t * outputs, n_seen[t])
             p = calibrated[t * outputs + best]
-            self.calibrate(calibrated + t * outputs, joined[t], best)
+            self.calibrate(calibrated + t * outputs, n_seen[t], best)
             self.learn(p, <Py_ssize_t> y[t] == best, fmin(counts[t], LARGEST_WEIGHT))
 
-    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t joined,
+    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t n_seen,
                        double* calibrated) noexcept nogil:
         """The same as of now."""
         cdef Py_ssize_t t
         memmove(calibrated, likely, n * outputs * sizeof(double))
-        for t in range(n if joined > 1 else 0):
-            self.calibrate(calibrated + t * outputs, joined, likeliest(calibrated + t * outputs, joined))
+        for t in range(n if n_seen > 1 else 0):
+            self.calibrate(calibrated + t * outputs, n_seen, likeliest(calibrated + t * outputs, n_seen))
 
     cdef void learn(self, double p, bint hit, double count) noexcept nogil:
         cdef double q = self.stretched(p), place = knot_of(q), share
@@ -1296,35 +1289,28 @@ cdef class Calibration:
         """How much more often the class was right than q says."""
         return (self.sums_data[KNOTS + k] - self.sums_data[2 * KNOTS + k]) / (self.sums_data[k] + PRIOR)
 
-    def advance(self, likely, y, joined, counts):
+    def advance(self, likely, y, n_seen, counts):
         """Calibrated probabilities just before each row, shape (n, classes); the rows are learned."""
         found = np.array(likely, dtype=float, order="C")
         cdef const double[::1] labels = np.ascontiguousarray(y, dtype=float).reshape(-1)
         cdef const double[::1] weights = np.ascontiguousarray(counts, dtype=float)
-        cdef const Py_ssize_t[::1] there = np.ascontiguousarray(joined, dtype=np.intp)
+        cdef const Py_ssize_t[::1] there = np.ascontiguousarray(n_seen, dtype=np.intp)
         if found.size:
             self.run(len(found), found.shape[1], data_of(found), &labels[0], &there[0], &weights[0], data_of(found))
         return found
 
-    def calibrated(self, likely, Py_ssize_t joined):
+    def calibrated(self, likely, Py_ssize_t n_seen):
         """Probabilities as of now."""
         found = np.array(likely, dtype=float, order="C")
         if found.size:
-            self.evaluate(len(found), found.shape[1], data_of(found), joined, data_of(found))
+            self.evaluate(len(found), found.shape[1], data_of(found), n_seen, data_of(found))
         return found
 
-    def state(self):
-        """What is learned, by name."""
-        return {"t": int(self.t), "sums": self.sums.copy(), **self.line.state()}
-
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        sums = checked_sums(state["sums"], "sums", (3, KNOTS))
-        if (sums[1:] > sums[0] * (1 + 1e-9)).any():
-            raise ValueError("there are more hits than rows")
-        t = checked_count(state["t"])
-        self.line.restore(state)
-        self.sums[:], self.t = sums, t
+    def fits(self, state):
+        """A row is a hit at most."""
+        rows, hits, expected = state["sums"]
+        if (np.maximum(hits, expected) > rows * (1 + 1e-9)).any():
+            raise ValueError("sums have more hits than rows")
 
     def _check(self):
         """Assert what must always hold."""
@@ -1335,6 +1321,7 @@ cdef class Calibration:
 # ---- Prior correction ------------------------------------------------------------------------------------------------
 
 cdef double FREQUENCIES = 0.998         # fading of what thresholds are chosen by
+cdef double LARGEST_FREQUENCY = 1.0 / (1.0 - FREQUENCIES) * (1.0 + 1e-9)
 
 
 cdef class PriorCorrection:
@@ -1354,6 +1341,10 @@ cdef class PriorCorrection:
     (array([0.5, 0.5]), np.True_)
     """
 
+    FIELDS = (
+        Array("frequencies", float, ("n_classes",), within(0.0, LARGEST_FREQUENCY)),
+        Buffer("found", within(0.0, LARGEST_FREQUENCY)))
+
     def __init__(self, kind):
         if kind not in ("balanced", "f1"):
             raise ValueError(f"kind must be 'balanced' or 'f1'. Got {kind!r} instead.")
@@ -1368,20 +1359,20 @@ cdef class PriorCorrection:
             self.frequencies_data, self.frequencies, self.classes = data_of(fresh), fresh, outputs
         return 0
 
-    cdef double total(self, Py_ssize_t joined) noexcept nogil:
+    cdef double total(self, Py_ssize_t n_seen) noexcept nogil:
         """Sum of the frequencies of the first classes."""
         cdef Py_ssize_t c
         cdef double total = 0.0
-        for c in range(min(joined, self.classes)):
+        for c in range(min(n_seen, self.classes)):
             total += self.frequencies_data[c]
         return total
 
-    cdef double factor(self, Py_ssize_t c, Py_ssize_t joined, double total) noexcept nogil:
+    cdef double factor(self, Py_ssize_t c, Py_ssize_t n_seen, double total) noexcept nogil:
         """What the probability of a class is multiplied by, where the frequencies sum to `total`."""
         cdef double mine = self.frequencies_data[c] if c < self.classes else 0.0, level
         if self.balanced:
             return 1.0 / fmax(mine, 1e-3 * fmax(total, 1e-300) + 1e-300)
-        if joined != 2 or self.classes < 2 or fmin(self.frequencies_data[0], self.frequencies_data[1]) <= 0.0:
+        if n_seen != 2 or self.classes < 2 or fmin(self.frequencies_data[0], self.frequencies_data[1]) <= 0.0:
             return 1.0
         if c == (self.frequencies_data[1] > self.frequencies_data[0]):      # the more frequent one
             return 1.0
@@ -1391,7 +1382,7 @@ cdef class PriorCorrection:
         return (1.0 - level) / level
 
     cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y,
-                  const Py_ssize_t* joined, double* corrected, double* factors) noexcept nogil:
+                  const Py_ssize_t* n_seen, double* corrected, double* factors) noexcept nogil:
         """Corrected probabilities (n, outputs) just before each row, and the factors; the rows are learned.
 
         `corrected` may be `likely`; `factors` may be NULL.
@@ -1404,17 +1395,17 @@ cdef class PriorCorrection:
         for t in range(n):
             label = <Py_ssize_t> y[t]
             if factors != NULL:
-                total = self.total(joined[t])
+                total = self.total(n_seen[t])
                 for c in range(outputs):
                     factors[t * outputs + c] = 1.0
-                    if 1 < joined[t] and c < joined[t]:
-                        factors[t * outputs + c] = self.factor(c, joined[t], total)
-            if joined[t] > 1:
-                self.evaluate(1, outputs, corrected + t * outputs, joined[t], corrected + t * outputs)
+                    if 1 < n_seen[t] and c < n_seen[t]:
+                        factors[t * outputs + c] = self.factor(c, n_seen[t], total)
+            if n_seen[t] > 1:
+                self.evaluate(1, outputs, corrected + t * outputs, n_seen[t], corrected + t * outputs)
                 rare = -1
-                if joined[t] == 2:
+                if n_seen[t] == 2:
                     rare = self.frequencies_data[1] < self.frequencies_data[0]
-                alarm = likeliest(corrected + t * outputs, joined[t]) == rare
+                alarm = likeliest(corrected + t * outputs, n_seen[t]) == rare
                 found[0] = FREQUENCIES * found[0] + (alarm and label == rare)
                 found[1] = FREQUENCIES * found[1] + alarm
                 found[2] = FREQUENCIES * found[2] + (label == rare)
@@ -1422,26 +1413,26 @@ cdef class PriorCorrection:
                 self.frequencies_data[c] *= FREQUENCIES
             self.frequencies_data[label] += 1.0
 
-    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t joined,
+    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t n_seen,
                        double* corrected) noexcept nogil:
         """The same as of now."""
         cdef Py_ssize_t t, c
-        cdef double sum_of_all, frequencies = self.total(joined)
+        cdef double sum_of_all, frequencies = self.total(n_seen)
         memmove(corrected, likely, n * outputs * sizeof(double))
-        for t in range(n if joined > 1 else 0):
+        for t in range(n if n_seen > 1 else 0):
             sum_of_all = 0.0
-            for c in range(joined):
-                corrected[t * outputs + c] *= self.factor(c, joined, frequencies)
+            for c in range(n_seen):
+                corrected[t * outputs + c] *= self.factor(c, n_seen, frequencies)
                 sum_of_all += corrected[t * outputs + c]
-            for c in range(joined):
+            for c in range(n_seen):
                 corrected[t * outputs + c] /= fmax(sum_of_all, 1e-300)
 
-    def advance(self, likely, y, joined):
+    def advance(self, likely, y, n_seen):
         """(corrected probabilities, factors) just before each row, shapes (n, classes); the rows are learned."""
         found = np.array(likely, dtype=float, order="C")
         factors = np.ones(found.shape)
         cdef const double[::1] labels = np.ascontiguousarray(y, dtype=float).reshape(-1)
-        cdef const Py_ssize_t[::1] there = np.ascontiguousarray(joined, dtype=np.intp)
+        cdef const Py_ssize_t[::1] there = np.ascontiguousarray(n_seen, dtype=np.intp)
         if found.size:
             self.open(len(found), found.shape[1])
             self.run(len(found), found.shape[1], data_of(found), &labels[0], &there[0], data_of(found),
@@ -1460,125 +1451,201 @@ cdef class PriorCorrection:
         total = self.total(classes)
         return np.array([self.factor(c, classes, total) for c in range(classes)])
 
-    def state(self):
-        """What is learned, by name."""
-        return {"frequencies": self.frequencies.copy(), "found": self.found.copy()}
+    def fits(self, state):
+        """A rare row that was found is an alarm and a rare row."""
+        found, alarms, rare = state["found"]
+        if state["frequencies"].sum() > LARGEST_FREQUENCY or found > min(alarms, rare) * (1.0 + 1e-9):
+            raise ValueError("frequencies or found are not those of rows")
 
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        frequencies = checked_sums(state["frequencies"], "frequencies", (-1,))
-        found = checked_sums(state["found"], "found", (3,))
-        most = 1.0 / (1.0 - FREQUENCIES) * (1.0 + 1e-9)
-        if frequencies.sum() > most or found.max() > most or found[0] > min(found[1], found[2]) * (1.0 + 1e-9):
-            raise ValueError("the frequencies of the classes, or what was found of a rare one, are not those of rows")
-        self.open(0, len(frequencies))
+    def resume(self, state):
+        """Take over a checked state."""
+        self.open(0, len(state["frequencies"]))
         self.frequencies[:] = 0.0
-        self.frequencies[:len(frequencies)] = frequencies
-        self.found[:] = found
+        self.frequencies[:len(state["frequencies"])] = state["frequencies"]
+        self.found[:] = state["found"]
 
 
 # ---- Fences ----------------------------------------------------------------------------------------------------------
 
-cdef double FENCE = 3.0         # distances of the quartiles beyond which a target is clipped
-cdef Py_ssize_t LASTING = 3     # targets in a row beyond a fence, from which on they count as they are
-cdef Py_ssize_t SAMPLE = 1000   # targets that quartiles are taken of
+cdef enum:
+    RESIDUALS = 256             # of which a fence is taken
+    SET_EVERY = 16              # rows
+
+cdef double FENCE = 3.0         # times the 95 % quantile of residuals beyond which a target is clipped,
+cdef double FENCED = 4.0        # and deviations that it is away at least
+cdef double HALFWAY = 3.0        # reaches of a residual from which on it says less,
+cdef double NOTHING = 10.0       # and nothing
+cdef double FENCED_FIRST = 3.0  # deviations from the median of the first targets
+cdef double GROSS = 10.0         # times the other one of two
+cdef double OUTLYING = 3.0       # reaches, of one of the first
+cdef double NORMAL_MEDIAN = 0.6745      # of the size of a normal deviation
+cdef double LASTING = 3.0       # targets in a row beyond a fence, from which on they count as they are
+cdef double BELIEVED = 3.0      # mean error nearby in deviations, from which on a target counts as it is
 
 
 cdef class TargetFences:
-    """Targets as members learn them: clipped to fences about their quartiles, unless several in a row are beyond one.
+    """Targets as members learn them: clipped to a fence about the prediction, from the residuals of late.
 
-    A level that lasts is no outlier. Fences move only when they are set; there are none where targets are mostly one
-    number.
+    A level that lasts is no outlier: of several in a row on one side the third counts as it is, and so does a target
+    near to which errors have been large. The first rows have the median and the median deviation of the targets before
+    them; of the first three nobody can say that one is an outlier, until there are eight.
 
     Parameters
     ----------
     targets : int
 
     >>> fences = TargetFences(1)
-    >>> _ = fences.advance(np.arange(101.0)[:, None])
-    >>> fences.set()
-    >>> y = np.array([[500.0], [9.0], [400.0], [400.0], [400.0]])
-    >>> fences.limits.ravel().tolist(), fences.advance(y).ravel().tolist()
-    ([-125.0, 225.0], [225.0, 9.0, 225.0, 225.0, 400.0])
+    >>> y = np.sin(np.arange(40.0))[:, None]
+    >>> y[5], y[35:] = 1e6, 50.0
+    >>> clipped = fences.advance(y, np.zeros((40, 1)))
+    >>> clipped[5:7].round(1).ravel().tolist(), clipped[34:].round(1).ravel().tolist()
+    ([0.1, -0.3], [0.5, 0.0, 0.0, 50.0, 50.0, 50.0])
     """
 
+    FIELDS = (Count("t"), Buffer("first"), Buffer("residuals", not_negative), Buffer("quantile", not_negative),
+              Buffer("beyond"), Buffer("excess", not_negative), Buffer("mean"))
+
     def __init__(self, Py_ssize_t targets):
-        self.targets, self.samples = targets, Ranks(targets, SAMPLE)
-        self.limits = np.array([np.full(targets, -np.inf), np.full(targets, np.inf)])
-        self.beyond, self.next_beyond = np.zeros(targets), np.zeros(targets)
-        self.limits_data, self.beyond_data = data_of(self.limits), data_of(self.beyond)
-        self.next_data = data_of(self.next_beyond)
+        self.excess = np.zeros(targets)
+        self.excess_data = data_of(self.excess)
+        self.targets, self.scratch = targets, np.zeros(RESIDUALS)
+        self.first, self.residuals = np.zeros((FEW_ROWS, targets)), np.zeros((RESIDUALS, targets))
+        self.quantile, self.beyond, self.mean = np.zeros(targets), np.zeros(targets), np.zeros(targets)
+        self.first_data, self.residual_data = data_of(self.first), data_of(self.residuals)
+        self.quantile_data, self.beyond_data = data_of(self.quantile), data_of(self.beyond)
+        self.mean_data, self.work = data_of(self.mean), data_of(self.scratch)
 
-    cdef void clip(self, const double* y, Py_ssize_t n, double* clipped) noexcept nogil:
-        """Targets (n, targets) as members learn them; nothing changes. `clipped` may be NULL."""
-        cdef Py_ssize_t t, j, T = self.targets
-        cdef double side, low, high
+    cdef bint has_outlier(self) noexcept nogil:
+        """Whether one of the first targets, which are learned as they are, lies far from all others. O(30 targets)."""
+        cdef Py_ssize_t i, j
+        cdef double reach, most
+        for j in range(self.targets if self.t > 1 else 0):
+            reach = OUTLYING * self.first_reach(j, &most)
+            if self.t == 2:                     # gross errors are large
+                reach = (GROSS - 1.0) * fabs(self.mean_data[j])
+            for i in range(min(UNKNOWN, <Py_ssize_t> self.t)):
+                if fabs(self.first_data[i * self.targets + j] - self.mean_data[j]) > reach:
+                    return True
+        return False
+
+    cdef bint is_young(self) noexcept nogil:
+        """Whether members know too little, or have learned an outlier."""
+        return self.t < 2 or self.t < DECIDED and self.has_outlier()
+
+    def forget_outliers(self):
+        """Whether one of the first targets was an outlier, which is no more."""
+        cdef Py_ssize_t j
+        if self.t != DECIDED or not self.has_outlier():
+            return False
+        for j in range(self.targets):
+            self.first[:UNKNOWN, j] = self.mean[j]
+        return True
+
+    cdef double deviation(self, Py_ssize_t j, double* most) noexcept nogil:
+        """Of the first targets from their median, robust, and the largest; 0 if it is not known. O(30)."""
+        cdef Py_ssize_t i, n = <Py_ssize_t> self.t
+        cdef double second = 0.0, middle
+        most[0] = 0.0
+        for i in range(n):
+            self.work[i] = fabs(self.first_data[i * self.targets + j] - self.mean_data[j])
+            second = fmax(second, fmin(most[0], self.work[i]))
+            most[0] = fmax(most[0], self.work[i])
+        middle = median(self.work, n) if n > 1 else 0.0
+        if middle > 0.0:
+            return middle / NORMAL_MEDIAN
+        return second if second > 0.0 else most[0]      # where most are one number
+
+    cdef double first_reach(self, Py_ssize_t j, double* most) noexcept nogil:
+        """How far the first targets are from their median if none is an outlier."""
+        return FENCED_FIRST * self.deviation(j, most) * (1.0 + 2.0 / self.t)
+
+    cdef double reach(self, Py_ssize_t j, double deviation, double local) noexcept nogil:
+        """How far a target may be from the prediction, or the median while there are few."""
+        cdef double reach, most
+        if self.t < UNKNOWN or local > BELIEVED:
+            return INFINITY
+        if self.t < FEW_ROWS:
+            reach = self.first_reach(j, &most)
+            if self.t < DECIDED:                # what seems to be far may not be
+                reach = fmax(reach, most)
+            return reach if reach > 0.0 else INFINITY       # all are the same
+        return fmax(FENCE * self.quantile_data[j], FENCED * deviation) * fmax(1.0, local)
+
+    cdef void tell(self, const double* y, const double* predicted, const double* deviations, const double* local,
+                   double* clipped) noexcept nogil:
+        """Targets of the next row as members learn them; `local`: mean errors nearby in deviations, or NULL."""
+        cdef Py_ssize_t j, T = self.targets, now = <Py_ssize_t> (self.t % RESIDUALS)
+        cdef double side, centre, reach, share = fmax(1.0 / (self.t + 1.0), 1e-3)
         for j in range(T):
-            low, high, self.next_data[j] = self.limits_data[j], self.limits_data[T + j], self.beyond_data[j]
-            for t in range(n):
-                side = (y[t * T + j] > high) - (y[t * T + j] < low)
-                self.next_data[j] = self.next_data[j] + side if side * self.next_data[j] > 0.0 else side
-                if clipped != NULL:
-                    clipped[t * T + j] = y[t * T + j]
-                    if fabs(self.next_data[j]) < LASTING:
-                        clipped[t * T + j] = fmin(fmax(y[t * T + j], low), high)
+            reach = self.reach(j, deviations[j], 0.0 if local == NULL else local[j])
+            centre = self.mean_data[j] if self.t < FEW_ROWS else predicted[j]
+            side = (y[j] > centre + reach) - (y[j] < centre - reach)
+            self.beyond_data[j] = self.beyond_data[j] + side if side * self.beyond_data[j] > 0.0 else side
+            if fabs(self.beyond_data[j]) == 1.0:
+                self.excess_data[j] = fabs(y[j] - centre)
+            elif side != 0.0:
+                self.excess_data[j] = fmin(self.excess_data[j], fabs(y[j] - centre))
+            if fabs(self.beyond_data[j]) >= LASTING:        # and no farther beyond than these
+                reach = fmax(reach, LASTING * self.excess_data[j])
+            clipped[j] = centre + believed(y[j] - centre, reach)
+            self.residual_data[now * T + j] = fabs(y[j] - predicted[j]) if self.t else 0.0
+            if self.t < FEW_ROWS:
+                self.first_data[self.t * T + j] = y[j]
+                self.mean_data[j] = self.first_median(j, self.t + 1)
+            else:
+                self.mean_data[j] += share * (clipped[j] - self.mean_data[j])
+        self.t += 1
+        if self.t == FEW_ROWS or self.t > FEW_ROWS and self.t % SET_EVERY == 0:
+            for j in range(T):
+                self.set_quantile(j)
 
-    cdef void commit(self, const double* y, Py_ssize_t n) noexcept nogil:
-        """These targets were learned."""
-        cdef Py_ssize_t t
-        self.clip(y, n, NULL)
-        memcpy(self.beyond_data, self.next_data, self.targets * sizeof(double))
-        for t in range(n):
-            self.samples.learn_row(y + t * self.targets, NULL)
+    cdef double first_median(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(n):
+            self.work[i] = self.first_data[i * self.targets + j]
+        if n == 2:                              # the other one may be an outlier
+            return self.work[0] if fabs(self.work[0]) <= fabs(self.work[1]) else self.work[1]
+        return median(self.work, n)
 
-    def set(self):
-        """Fences by the quartiles of the targets so far."""
-        cdef Py_ssize_t j, n = self.samples.n, T = self.targets
-        cdef double low, high, reach
-        cdef const double* ordered
-        for j in range(T if n else 0):
-            ordered = self.samples.ordered_data + j * self.samples.size
-            low, high = ordered[n // 4], ordered[(3 * n) // 4]
-            reach = FENCE * (high - low)
-            self.limits_data[j] = low - reach if reach > 0.0 else -INFINITY
-            self.limits_data[T + j] = high + reach if reach > 0.0 else INFINITY
+    cdef void set_quantile(self, Py_ssize_t j) noexcept nogil:
+        """That of 95 % of the residuals."""
+        cdef Py_ssize_t i, n = <Py_ssize_t> min(self.t, RESIDUALS)
+        for i in range(n):
+            self.work[i] = self.residual_data[i * self.targets + j]
+        self.quantile_data[j] = nth_smallest(self.work, n, (95 * n - 1) // 100)
 
-    def clipped(self, y):
-        """Targets as members learn them, shape (n, targets); nothing changes."""
+    def advance(self, y, predicted):
+        """Targets as members learn them, where no deviation is known."""
         cdef const double[:, ::1] given = np.ascontiguousarray(y, dtype=float)
-        found = np.empty((given.shape[0], self.targets))
-        if found.size:
-            self.clip(&given[0, 0], given.shape[0], data_of(found))
+        cdef const double[:, ::1] f = np.ascontiguousarray(predicted, dtype=float)
+        cdef double[:, ::1] clipped
+        cdef double[::1] nothing = np.zeros(self.targets)
+        cdef Py_ssize_t i
+        clipped = found = np.empty((given.shape[0], self.targets))
+        for i in range(given.shape[0]):
+            self.tell(&given[i, 0], &f[i, 0], &nothing[0], NULL, &clipped[i, 0])
         return found
 
-    def learn(self, y):
-        """`commit` of targets, shape (n, targets)."""
-        cdef const double[:, ::1] given = np.ascontiguousarray(y, dtype=float)
-        if given.shape[0]:
-            self.commit(&given[0, 0], given.shape[0])
+    def fits(self, state):
+        """No more targets were beyond a fence than there were."""
+        beyond = np.abs(state["beyond"])
+        if not (beyond <= state["t"]).all() or (beyond != np.floor(beyond)).any():
+            raise ValueError("beyond is not a number of targets")
 
-    def advance(self, y):
-        """Targets as members learn them; they were learned."""
-        found = self.clipped(y)
-        self.learn(y)
-        return found
 
-    def state(self):
-        """What is learned, by name. Where there is no fence it is at 1e300."""
-        fences = np.clip(self.limits, -1e300, 1e300)
-        return {"samples": self.samples.state(), "beyond": self.beyond.copy(), "fences": fences}
+cdef double believed(double residual, double reach) noexcept nogil:
+    """As much of a residual as members are told of: what is far beyond the reach says nothing (Hampel 1974)."""
+    cdef double size = fabs(residual)
+    if size <= reach:
+        return residual
+    size = fmin(reach, reach * fmax(0.0, (NOTHING * reach - size) / ((NOTHING - HALFWAY) * reach)))
+    return size if residual > 0.0 else -size
 
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        limits = check_array(state["fences"], "fences", np.float64, self.limits.shape)
-        beyond = check_array(state["beyond"], "beyond", np.float64, self.beyond.shape)
-        if not (limits[0] <= limits[1]).all():
-            raise ValueError("the upper fences of the targets are below the lower ones")
-        self.samples.restore(state["samples"])
-        if not (np.abs(beyond) <= self.samples.t).all() or (beyond != np.floor(beyond)).any():
-            raise ValueError("the number of targets beyond a fence is not one of rows")
-        self.limits[:] = np.where(np.abs(limits) >= 1e300, np.copysign(np.inf, limits), limits)
-        self.beyond[:] = beyond
+
+cdef double median(double* x, Py_ssize_t n) noexcept nogil:
+    """The median; x is shuffled. O(n)."""
+    cdef double above = nth_smallest(x, n, n // 2)
+    return above if n % 2 else 0.5 * above + 0.5 * nth_smallest(x, n, n // 2 - 1)
 
 
 # ---- Intervals -------------------------------------------------------------------------------------------------------
@@ -1590,6 +1657,7 @@ cdef Py_ssize_t LED = 200       # how many of them lead a half-width,
 cdef double LEADS = 0.1         # and how far each
 # Half-widths in units of a prediction from which on the interval of a positive target begins at 0
 cdef double REACH = 3.0
+cdef double MOST = 1e6          # deviations of an error at most
 
 
 cdef double nth_smallest(double* x, Py_ssize_t n, Py_ssize_t k) noexcept nogil:
@@ -1646,11 +1714,11 @@ cdef bint is_positive_so_far(double least, double f) noexcept nogil:
 
 cdef double innovation_of(double f, double y, double deviation, double least) noexcept nogil:
     """By how many deviations a prediction was wrong, where the least target before it was `least`; the inverse of
-    `ends_of`."""
+    `ends_of`. Where no deviation was known it says nothing, and more than a million of them are a million."""
     cdef double error = fabs(y - f)
     if y < f and is_positive_so_far(least, f):
         error = fmin(log(f / fmax(y, 0.0)), REACH) * f
-    return error / fmax(deviation, 1e-300)
+    return fmin(error / deviation, MOST) if deviation > 0.0 else 0.0
 
 
 cdef void ends_of(double f, double half, double least, double* low, double* high) noexcept nogil:
@@ -1673,7 +1741,7 @@ cdef class IntervalTracker:
     Parameters
     ----------
     targets : int
-    positive : bool
+    of_positive : bool
         Whether positive targets are treated so.
 
     >>> tracker = IntervalTracker(1)
@@ -1684,8 +1752,12 @@ cdef class IntervalTracker:
     True
     """
 
-    def __init__(self, Py_ssize_t targets, bint positive=False):
-        self.targets, self.positive = targets, positive
+    FIELDS = (
+        Array("innovations", float, ("kept_rows", "targets"), not_negative),
+        Buffer("least", when=lambda tracker: tracker.positive))
+
+    def __init__(self, Py_ssize_t targets, bint of_positive=False):
+        self.targets, self.positive = targets, of_positive
         self.least, self.kept = np.full(targets, np.inf), np.zeros((2 * KEPT, targets))
         self.least_data, self.kept_data = data_of(self.least), data_of(self.kept)
 
@@ -1736,25 +1808,21 @@ cdef class IntervalTracker:
         scratch, gaussian = np.empty(KEPT), gaussian_half_width(coverage)
         return np.array([self.factor(j, coverage, gaussian, data_of(scratch)) for j in range(self.targets)])
 
-    def state(self):
-        """What is learned, by name."""
-        found = {"innovations": self.innovations}
-        return {**found, "least": self.least.copy()} if self.positive else found
+    def stored(self):
+        """The least target; 0 before the first."""
+        return {"least": np.where(np.isfinite(self.least), self.least, 0.0)}
 
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        innovations = np.array(state["innovations"], dtype=float)
-        fits = innovations.ndim == 2 and innovations.shape[1] == self.targets and len(innovations) <= KEPT
-        if not fits or not (innovations >= 0.0).all():
-            raise ValueError("the innovations are not those of the targets")
+    def fits(self, state):
+        """No more are kept than there is memory for."""
+        if len(state["innovations"]) > KEPT:
+            raise ValueError(f"innovations are more than {KEPT}")
+
+    def resume(self, state):
+        """Take over a checked state."""
+        self.first, self.n = 0, len(state["innovations"])
+        self.kept[:self.n] = state["innovations"]
         if self.positive:
-            least = np.array(state["least"], dtype=float)
-            unknown = not len(innovations) and not np.isnan(least).any()
-            if least.shape != self.least.shape or not (unknown or np.isfinite(least).all()):
-                raise ValueError("the least of the targets is not one of them")
-            self.least[:] = least
-        self.first, self.n = 0, len(innovations)
-        self.kept[:self.n] = innovations
+            self.least[:] = state["least"] if self.n else np.inf
 
 
 def gaussian_half_width(coverage):
@@ -1794,3 +1862,140 @@ def interval_ends(f, half, least):
     for i in range(F.shape[0]):
         ends_of(F[i], H[i], L[i], &lows[i], &highs[i])
     return low.reshape(shape), high.reshape(shape)
+
+
+# ---- Changes ---------------------------------------------------------------------------------------------------------
+
+cdef enum:
+    YOUNGEST = 200      # judged rows before any change is noticed: errors fall while a model is young
+    PAUSE = 300         # rows after a change in which it is learned, and no other is noticed
+    NOTED = 256         # changes that are kept
+
+cdef double[2] ODDS = [2.0, 4.0]        # by which odds of mistakes are multiplied, in the alternatives
+# Sums of log likelihood ratios beyond which something has changed: with the chances of mistakes that are expected, each
+# is beyond it once in exp(9.5) = 13,000 rows at most
+cdef double DECISIVE = 9.5
+cdef double USUAL = 0.25                # of errors of numbers that are called large,
+cdef double FOLLOWS = 0.011             # and how fast their threshold follows, in logarithms
+cdef double FAR = 5.0                   # below an error at most, where nothing is known of their size
+cdef double LEAST_SIZE = log(1e-300)    # of an error, as a logarithm
+cdef double SLOW = 0.999                # memory of the rates
+
+
+cdef class ChangeDetector:
+    """When the truth changed: from when on there were more mistakes than were expected.
+
+    A mistake is expected as often as probabilities say, times what has happened for each that was expected; of numbers
+    it is an error among the largest quarter of late. For each of some alternatives, in which the odds of a
+    mistake are larger, the log likelihood ratio is summed, from 0 on whenever it falls below (CUSUM: Page 1954). It
+    decides beyond a threshold, and the change is at the row from which it was summed (its maximum likelihood estimate).
+    So what is slow enough to be learned is no change, nor is a row that is hard for itself.
+
+    Parameters
+    ----------
+    targets : int
+        0 for labels.
+
+    >>> detector = ChangeDetector(1)
+    >>> errors = np.random.default_rng(0).normal(size=(3000, 1)) * np.repeat([1.0, 4.0], [2000, 1000])[:, None]
+    >>> detector.advance(np.zeros((3000, 1)), errors)
+    >>> (abs(detector.changes[:, 0] - 2000) < 20).tolist()
+    [True]
+    """
+
+    FIELDS = (
+        Count("t"), Count("judged"), Count("quiet"), Buffer("thresholds"), Buffer("rates", positive),
+        Buffer("evidence", within(0.0, 10.0)), Buffer("since", not_negative),
+        Array("changes", np.int64, ("kept_changes", 2), not_negative))
+
+    def __init__(self, Py_ssize_t targets):
+        self.targets = targets
+        self.thresholds = np.full(max(1, targets), LEAST_SIZE)
+        self.rates, self.evidence = np.full(2, 10.0), np.zeros(2)
+        self.since, self.noted = np.zeros(2, dtype=np.int64), np.zeros((NOTED, 2), dtype=np.int64)
+        self.noted_data = <long long*> array_data(self.noted)
+        self.thresholds_data, self.rates_data = data_of(self.thresholds), data_of(self.rates)
+        self.evidence_data, self.since_data = data_of(self.evidence), <long long*> array_data(self.since)
+
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
+                  const Py_ssize_t* n_seen, const double* counts) noexcept nogil:
+        """Judge scores (n, outputs) of rows just before they were learned: numbers, or 2 p - 1. O(outputs) a row."""
+        cdef Py_ssize_t i, j, best
+        cdef double mistakes, size
+        cdef bint is_large
+        for i in range(n):
+            if self.targets and counts[i] > 0.0:
+                mistakes = 0.0
+                for j in range(outputs):
+                    size = fmax(log(fabs(y[i * outputs + j] - scores[i * outputs + j])), LEAST_SIZE)
+                    if self.judged < YOUNGEST or self.t < self.quiet:   # errors may be of another size altogether
+                        self.thresholds_data[j] = fmax(self.thresholds_data[j], size - FAR)
+                    is_large = size > self.thresholds_data[j]
+                    self.thresholds_data[j] += fmax(FOLLOWS, 5.0 / (self.judged + 1)) * (is_large - USUAL)
+                    mistakes += is_large
+                self.learn(mistakes / outputs, USUAL)
+            elif not self.targets and counts[i] > 0.0 and n_seen[i] > 1 and y[i] < n_seen[i]:
+                best = likeliest(scores + i * outputs, n_seen[i])
+                self.learn(best != <Py_ssize_t> y[i],
+                           fmin(fmax(0.5 - 0.5 * scores[i * outputs + best], 0.005), 0.95))
+            self.t += 1
+
+    cdef void learn(self, double mistake, double chance) noexcept nogil:
+        """Learn whether row t was a mistake, or which share of it, and what chance that was given."""
+        cdef Py_ssize_t k, most = 0
+        cdef double expected = chance
+        if not self.targets:
+            expected = fmin(fmax(chance * self.rates_data[0] / self.rates_data[1], 0.002), 0.9)
+        if self.judged >= YOUNGEST and self.t >= self.quiet:
+            for k in range(2):
+                if self.evidence_data[k] == 0.0:
+                    self.since_data[k] = self.t
+                self.evidence_data[k] = fmax(0.0, self.evidence_data[k] + mistake * log(ODDS[k])
+                                             - log(1.0 + expected * (ODDS[k] - 1.0)))
+                if self.evidence_data[k] > self.evidence_data[most]:
+                    most = k
+            if self.evidence_data[most] > DECISIVE:
+                self.note(self.since_data[most])
+        self.rates_data[0] = SLOW * self.rates_data[0] + mistake
+        self.rates_data[1] = SLOW * self.rates_data[1] + chance
+        self.judged += 1
+
+    cdef void note(self, long long first) noexcept nogil:
+        """Something has changed."""
+        if self.n_changes == NOTED:
+            self.n_changes -= 1
+            memmove(self.noted_data, self.noted_data + 2, 2 * self.n_changes * sizeof(long long))
+        self.noted_data[2 * self.n_changes], self.noted_data[2 * self.n_changes + 1] = first, self.t
+        self.n_changes += 1
+        self.evidence_data[0] = self.evidence_data[1] = 0.0
+        self.quiet = self.t + PAUSE
+
+    @property
+    def changes(self):
+        """The latest ones, shape (n, 2): the first row after each, and the one at which it was noticed."""
+        return self.noted[:self.n_changes].copy()
+
+    def advance(self, scores, y, n_seen=None):
+        """Judge scores (n, outputs) of rows, for arrays."""
+        cdef const double[:, ::1] f = np.ascontiguousarray(scores, dtype=float)
+        cdef Py_ssize_t n = f.shape[0]
+        cdef const double[::1] given = np.ascontiguousarray(y, dtype=float).reshape(-1)
+        cdef const Py_ssize_t[::1] labels = np.ascontiguousarray(np.full(n, f.shape[1]) if n_seen is None else n_seen,
+                                                                 dtype=np.intp)
+        cdef const double[::1] counts = np.ones(n)
+        if n:
+            self.run(n, f.shape[1], &f[0, 0], &given[0], &labels[0], &counts[0])
+
+    def fits(self, state):
+        """Nothing was noticed before it was there, and no more than is kept."""
+        changes, t = state["changes"], state["t"]
+        if len(changes) > NOTED or (changes[:, 0] > changes[:, 1]).any() or (changes >= t).any():
+            raise ValueError("changes are too many, or not those of rows")
+        if state["judged"] > t or (state["since"] > t).any() or state["quiet"] > t + PAUSE:
+            raise ValueError("judged, since or quiet are ahead of the rows")
+
+    def resume(self, state):
+        """Take over a checked state."""
+        self.n_changes = len(state["changes"])
+        self.noted[:self.n_changes] = state["changes"]
+        assign(self, {name: value for name, value in state.items() if name != "changes"})

@@ -38,7 +38,7 @@ cdef class RowTable(Table):
 cdef class Observer:
     cdef readonly long long most        # slots that it will ever hold at a time
 
-    cdef void settle(self) noexcept nogil
+    cdef void resolve(self) noexcept nogil
     cdef int prepare(self, Py_ssize_t capacity) except -1
     cdef void moved(self) noexcept
 
@@ -52,15 +52,15 @@ cdef class Dictionary:
     cdef readonly Table taken               # uint8: whether each slot is held
     cdef Table hole_table                   # intp: slots within [start, stop) that nobody holds, the latest last
     cdef Py_ssize_t n_holes                 # how many of these there are
-    cdef bint disorderly                    # slots were given up among others, so that candidates may lie before older ones
-    cdef bint keeps_order                   # candidates come last, also where others have left: slots are in order of age
+    cdef bint disorderly                    # slots were given up among others: candidates may precede older ones
+    cdef bint keeps_order                   # candidates come last, also where others have left: in order of age
     cdef readonly list tables               # all tables, which move with the slots
     cdef Table cleared                      # the first of those that are cleared with a slot
     cdef Observer observer                  # who holds slots
     cdef readonly object dtype              # of points
     cdef readonly Py_ssize_t n_features     # of points; 0 for objects
     cdef readonly Program program           # the kernel, or None
-    cdef readonly Table facts               # (n_facts, capacity): what the kernel keeps with each point
+    cdef readonly Table cached               # (n_cached, capacity): what the kernel keeps with each point
     cdef bint needs_inner                   # whether the kernel wants inner products of every piece,
     cdef bint needs_l1                      # or city-block distances
     cdef readonly bint takes_objects        # whether examples are Python objects
@@ -70,12 +70,12 @@ cdef class Dictionary:
     cdef bint evaluates_own                 # whether k(x, x) will be needed of examples that are not learned
 
     # To be implemented
-    cdef int open_points(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
+    cdef int open_points(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint transposed) except -1
     cdef void put(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef const char* point(self, Py_ssize_t slot) noexcept nogil
     cdef bint is_at(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef double square_of(self, Py_ssize_t slot) noexcept nogil
-    cdef double tilt_of(self, Py_ssize_t slot) noexcept nogil
+    cdef double origin_product_of(self, Py_ssize_t slot) noexcept nogil
     cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil
     # Where it applies
     cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1
@@ -84,16 +84,16 @@ cdef class Dictionary:
 
     # Kernel values, by a program; otherwise to be implemented as far as they are asked for
     cdef int attach(self, Piece piece, examples) except -1
-    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint transposed) except -1
     cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil
     cdef const double* own_values(self, Piece piece, Py_ssize_t i) noexcept nogil
     cdef const double* slot_over_piece(self, Piece piece, Py_ssize_t slot) noexcept nogil
     cdef double slot_values(self, Piece piece, Py_ssize_t slot) noexcept nogil
     cdef void candidates_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil
-    cdef void keep_facts(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    cdef void keep_cached(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef bint point_is_finite(self, Piece piece, Py_ssize_t i) noexcept nogil
     cdef open_start(self, Piece piece, points, kept)
-    cdef int settle_start(self, Piece piece, points, Py_ssize_t i) except -1
+    cdef int resolve_start(self, Piece piece, points, Py_ssize_t i) except -1
     cdef int close(self, Piece piece) except -1
     @cython.final
     cdef void values_into(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil
@@ -102,9 +102,9 @@ cdef class Dictionary:
     @cython.final
     cdef void point_moved(self, Py_ssize_t slot) noexcept nogil
     @cython.final
-    cdef int make_slot_room(self, Piece piece, Py_ssize_t room) except -1
+    cdef int reserve_slots(self, Piece piece, Py_ssize_t capacity) except -1
     @cython.final
-    cdef void find_facts(self, Piece piece) noexcept nogil
+    cdef void find_cached(self, Piece piece) noexcept nogil
 
     # The same for all
     @cython.final

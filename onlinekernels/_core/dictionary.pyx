@@ -5,34 +5,29 @@ example is admitted to a slot, its column of inner products is copied from the p
 examples of the piece see it, and the result is what one example at a time would give.
 
 The slots in use are one range [start, stop), so that a kernel row is one matrix product with a contiguous block.  A
-candidate takes a slot that was just given up, or the next one at the end.  One function stands on a dictionary.  It looks at
-an example through one row of numbers, its kernel values with all slots in use, which come from a compiled program over
-inner products, or from Python.
+candidate takes a slot that was just given up, or the next one at the end.  One function stands on a dictionary.  It
+looks at an example through one row of numbers, its kernel values with all slots in use, which come from a compiled
+program over inner products, or from Python.
 
-When slots move, all that can fail or be interrupted comes first: new arrays are prepared, beside the old ones.  The move
-itself is compiled code that cannot raise, so a dictionary has moved with all that hangs on it, or nothing has.
+When slots move, all that can fail or be interrupted comes first: new arrays are prepared, beside the old ones.  The
+move itself is compiled code that cannot raise, so a dictionary has moved with all that hangs on it, or nothing has.
 """
 import numpy as np
 from libc.math cimport isfinite, sqrt
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import aligned_empty, check_array
+from onlinekernels._core.arrays import aligned_empty
 from onlinekernels._core.formulas.vecmath cimport ok_distance_row, ok_widen
-from onlinekernels._core.functions cimport DENSE_ROW, FACTS, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, WIDENED, WORK
-from onlinekernels._core.kernels cimport MAX_OPS, SQUARE, TILT
+from onlinekernels._core.functions cimport DENSE_ROW, CACHED, OWN, SLOT_INNER, SLOT_L1, SLOT_WORK, WIDENED, WORK
+from onlinekernels._core.kernels cimport MAX_OPS, SQUARE, ORIGIN_PRODUCT
+from onlinekernels._core.schema import Array, distinct
 
 # ---- Tables --------------------------------------------------------------------------------------
 # A move is prepared first, which may fail, and then carried out, which cannot.
 
 cdef class Table:
-    """Numbers per slot: they grow and move with the slots.
-
-    Parameters
-    ----------
-    rows : int
-    dtype : numpy dtype
-    """
+    """Numbers per slot: they grow and move with the slots."""
 
     def __init__(self, Py_ssize_t rows, dtype=np.float64):
         self.rows, self.dtype = rows, np.dtype(dtype)
@@ -73,11 +68,12 @@ cdef class Table:
         """The numbers themselves. As `move`."""
         cdef Py_ssize_t row
         for row in range(self.rows):
-            gather_row(self.data + row * self.capacity * self.item, new + row * capacity * self.item, order, n, self.item)
+            gather_row(self.data + row * self.capacity * self.item, new + row * capacity * self.item, order, n,
+                       self.item)
             memset(new + (row * capacity + n) * self.item, 0, (capacity - n) * self.item)
 
     cdef void clear(self, Py_ssize_t slot) noexcept nogil:
-        """A slot is free: make its numbers 0, and those in the tables behind this one. O(rows), for pairs O(capacity)."""
+        """A slot is free: make its numbers 0, and those in the tables behind this one. O(capacity)."""
         if self.next is not None:
             self.next.clear(slot)
 
@@ -102,7 +98,8 @@ cdef class SquareTable(Table):
     cdef void gather(self, char* new, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept nogil:
         cdef Py_ssize_t row, size = capacity * sizeof(double), first = n * sizeof(double), used
         for row in range(n):
-            gather_row(self.data + order[row].slot * self.capacity * sizeof(double), new + row * size, order, n, sizeof(double))
+            gather_row(self.data + order[row].slot * self.capacity * sizeof(double), new + row * size, order, n,
+                       sizeof(double))
         if new == self.data and n:
             used = order[n - 1].slot + 1
             for row in range(used):
@@ -120,13 +117,7 @@ cdef class SquareTable(Table):
 
 
 cdef class RowTable(Table):
-    """Numbers per slot that are next to each other, a row for each.
-
-    Parameters
-    ----------
-    columns : int
-    dtype : numpy dtype
-    """
+    """Numbers per slot that are next to each other, a row for each."""
 
     def __init__(self, Py_ssize_t columns, dtype):
         self.columns = columns
@@ -164,18 +155,20 @@ cdef enum:
 
 
 cdef int compare_ages(const void* a, const void* b) noexcept nogil:
-    return ((<const Aged*> a).birthday > (<const Aged*> b).birthday) - ((<const Aged*> a).birthday < (<const Aged*> b).birthday)
+    cdef long long first = (<const Aged*> a).birthday, second = (<const Aged*> b).birthday
+    return (first > second) - (first < second)
 
 
 cdef class Observer:
     """Who holds the slots of a dictionary, and must know when they move."""
 
-    cdef void settle(self) noexcept nogil:
+    cdef void resolve(self) noexcept nogil:
         """Release slots that need not be held any more. O(1), O(terms) if some are due."""
         pass
 
     cdef int prepare(self, Py_ssize_t capacity) except -1:
-        """There may soon be so many slots: get what memory that needs. What is in tables of the dictionary follows anyway.
+        """There may soon be so many slots: get what memory that needs. What is in tables of the dictionary follows
+        anyway.
 
         O(capacity).
         """
@@ -197,21 +190,15 @@ cdef inline const double* as_doubles(Piece piece, const char* numbers, Py_ssize_
 cdef class Dictionary:
     """Points in slots.
 
-    Parameters
-    ----------
-    n_features : int
-    dtype : numpy dtype
-        Precision of the points.
-
-    program : Program or None
-        The kernel, started with the points' precision and origin; None if its values come from elsewhere.
-
+    Its program is the kernel, started with the points' precision and origin; None if its values come from elsewhere.
     Complexities are those of n slots in use of d features; for sparse rows d is the number of non-zeros.
 
-    A kind of points implements `open_points`, `put`, `point`, `square_of`, `tilt_of` and `slot_row`, and for Python `chosen`,
-    `points_at`, `state`, `check_state` and `restore_points`. It keeps points in tables, or implements `prepare_points` and
-    `move_points`.
+    A kind of points implements `open_points`, `put`, `point`, `square_of`, `origin_product_of` and `slot_row`, and for
+    Python `chosen`, `points_at`, `points_state` and `restore_points`. It keeps points in tables, or implements
+    `prepare_points` and `move_points`.
     """
+
+    FIELDS = Array("birthdays", np.int64, ("n",), distinct),
 
     def __init__(self, Py_ssize_t n_features, dtype, Program program=None):
         self.n_features = n_features
@@ -225,7 +212,7 @@ cdef class Dictionary:
             self.looks_back = True
             self.notices_bad_points = self.needs_inner = program.needs_inner
             self.needs_l1 = program.needs_l1
-            self.facts = self.new_table(program.n_facts)
+            self.cached = self.new_table(program.n_cached)
 
     def new_table(self, Py_ssize_t rows, dtype=np.float64):
         """A table of so many numbers per slot. O(rows capacity)."""
@@ -288,10 +275,11 @@ cdef class Dictionary:
     cdef void blend(self, Piece piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:
         """Move the point of a slot by this share of the way to that of another one (if that is negative, to example i).
 
-        Inner products are linear, so later examples of the piece see a combination of two columns. Only for
-        kernels without city-block distances. O(d + rows).
+        Inner products are linear, so later examples of the piece see a combination of two columns. Only for kernels
+        without city-block distances. O(d + rows).
         """
-        cdef Py_ssize_t row, rows = piece.rows, stride = piece.stride, column = slot - piece.first, from_ = other - piece.first
+        cdef Py_ssize_t row, rows = piece.rows, stride = piece.stride
+        cdef Py_ssize_t column = slot - piece.first, from_ = other - piece.first
         cdef float* narrow = <float*> piece.inner
         cdef double* wide = <double*> piece.inner
         cdef double there
@@ -343,8 +331,8 @@ cdef class Dictionary:
         return 0
 
     cdef int tidy(self) except -1:
-        """See to it that [start, stop) is exactly the slots that are held, so that sums do not hang on dead ones: O(1), or `pack`."""
-        self.observer.settle()
+        """Make [start, stop) the slots that are held, so that sums do not depend on dead ones: O(1), or `pack`."""
+        self.observer.resolve()
         if self.must_pack():
             self.pack(self.capacity)
         return 0
@@ -407,9 +395,10 @@ cdef class Dictionary:
     cdef Py_ssize_t piece_rows(self):
         """Rows per piece.
 
-        A matrix product costs about n d / rows per example for rearranging the n points, and the piece's own Gram matrix
-        rows d / 2; the sum is least at a multiple of sqrt(n).  Libraries multiply blocks of 4 to 24 rows, and 48 is a
-        multiple of them.  With few features neither matters, and the inner products should stay in the cache. O(1), or `pack`.
+        A matrix product costs about n d / rows per example for rearranging the n points, and the piece's own Gram
+        matrix rows d / 2; the sum is least at a multiple of sqrt(n).  Libraries multiply blocks of 4 to 24 rows, and 48
+        is a multiple of them.  With few features neither matters, and the inner products should stay in the cache.
+        O(1), or `pack`.
         """
         cdef Py_ssize_t points, rows
         self.tidy()                             # sizes, and so bits, must not depend on dead slots
@@ -423,10 +412,11 @@ cdef class Dictionary:
         """Rows that are evaluated at a time; with few features the inner products should stay in the cache. O(1)."""
         return max(8, min(MOST_ROWS, (1 << (21 if self.n_features >= 64 else 17)) // max(1, self.size())))
 
-    cdef int open_points(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef int open_points(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint transposed) except -1:
         """Compute at once what a loop over rows first, ..., first + m - 1 of the call's source needs.
 
-        `turned`: inner products may come the other way round, a row for each slot. O(m (n + m) d), O(m n d) unless learning.
+        `transposed`: inner products may come the other way round, a row for each slot. O(m (n + m) d), O(m n d) unless
+        learning.
         """
         raise NotImplementedError
 
@@ -450,19 +440,20 @@ cdef class Dictionary:
         """|x|^2 about the origin: O(d)."""
         return 0.0
 
-    cdef double tilt_of(self, Py_ssize_t slot) noexcept nogil:
+    cdef double origin_product_of(self, Py_ssize_t slot) noexcept nogil:
         """<origin, x> about the origin: O(d)."""
         return 0.0
 
     cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil:
-        """Inner products of a slot's own point with all slots in use, into piece.slot_inner, distances into piece.slot_l1.
+        """Inner products of a slot's own point with all slots in use, into piece.slot_inner, distances into
+        piece.slot_l1.
 
         O(n d).
         """
         pass
 
     cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1:
-        """The points of these slots are about to become those of slots 0, 1, ..., with room for `capacity`. O(capacity d)."""
+        """The points of these slots are about to become those of slots 0, 1, .... O(capacity d)."""
         return 0
 
     cdef void move_points(self) noexcept:
@@ -477,32 +468,32 @@ cdef class Dictionary:
         piece.source_data = array_data(examples) if isinstance(examples, np.ndarray) else NULL
         return 0
 
-    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
-        """Get ready for rows first, ..., first + m - 1 of the call: k(x, x), and what `open_points` computes. O(m) more than that."""
-        cdef Py_ssize_t room
-        self.open_points(piece, first, m, learning, turned)
-        piece.facts = <double*> piece.buffer(FACTS, self.program.n_facts * m * sizeof(double))
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint transposed) except -1:
+        """Get ready for rows first, ..., first + m - 1 of the call: `open_points`, and k(x, x)."""
+        cdef Py_ssize_t capacity
+        self.open_points(piece, first, m, learning, transposed)
+        piece.cached = <double*> piece.buffer(CACHED, self.program.n_cached * m * sizeof(double))
         piece.own = <double*> piece.buffer(OWN, m * sizeof(double))
-        room = max(piece.stride, m)
-        piece.work = <double*> piece.buffer(WORK, self.program.depth * room * sizeof(double))
+        capacity = max(piece.stride, m)
+        piece.work = <double*> piece.buffer(WORK, self.program.depth * capacity * sizeof(double))
         if piece.narrow:
-            piece.widened = <double*> piece.buffer(WIDENED, room * sizeof(double))
+            piece.widened = <double*> piece.buffer(WIDENED, capacity * sizeof(double))
         if self.evaluates_slots:
-            self.make_slot_room(piece, room)
+            self.reserve_slots(piece, capacity)
         if m == 1:
-            self.find_facts(piece)                  # to let others go on meanwhile would take longer
+            self.find_cached(piece)                  # to let others go on meanwhile would take longer
         else:
             with nogil:
-                self.find_facts(piece)
+                self.find_cached(piece)
         return 0
 
-    cdef void find_facts(self, Piece piece) noexcept nogil:
+    cdef void find_cached(self, Piece piece) noexcept nogil:
         """What the kernel wants to know of the examples of a piece, and k(x, x)."""
         cdef Py_ssize_t i, m = piece.rows, size = self.n_features * (4 if self.program.single else 8)
         cdef const char* x
         for i in range(m):
             x = <const char*> NULL if piece.x == NULL else piece.x + i * size
-            piece.own[i] = self.program.facts_from(x, piece.square[i], piece.tilt[i], piece.facts + i, m)
+            piece.own[i] = self.program.cache_from(x, piece.square[i], piece.origin_product[i], piece.cached + i, m)
 
     cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil:
         """Kernel values of example i with the slots in use, valid until the next call. O(n)."""
@@ -513,13 +504,13 @@ cdef class Dictionary:
         """`values` elsewhere; out: room for as many numbers as the program is deep, times the slots in use."""
         cdef Py_ssize_t start = self.start, n = self.stop - start
         cdef Py_ssize_t place = i * piece.stride + start - piece.first
-        cdef double* facts = <double*> self.facts.data
+        cdef double* cached = <double*> self.cached.data
         cdef const double* inner = as_doubles(piece, piece.inner, place, n)
         cdef const char* x = NULL
         if piece.x != NULL:
             x = piece.x + i * (self.n_features * (4 if self.program.single else 8))
-        self.program.row(inner, NULL if piece.l1 == NULL else piece.l1 + place, x, piece.facts + i, piece.rows,
-                         self.point(start), facts + start, self.facts.capacity, n, out)
+        self.program.row(inner, NULL if piece.l1 == NULL else piece.l1 + place, x, piece.cached + i, piece.rows,
+                         self.point(start), cached + start, self.cached.capacity, n, out)
 
     cdef const double* own_values(self, Piece piece, Py_ssize_t i) noexcept nogil:
         """Kernel values of example i with all examples of its piece; NULL if the piece has only one. O(m)."""
@@ -531,28 +522,28 @@ cdef class Dictionary:
         inner = as_doubles(piece, piece.own_inner, place, m)
         if piece.x != NULL:
             x = piece.x + i * (self.n_features * (4 if self.program.single else 8))
-        self.program.row(inner, NULL if piece.own_l1 == NULL else piece.own_l1 + place, x, piece.facts + i, m, piece.x, piece.facts,
-                         m, m, piece.work)
+        self.program.row(inner, NULL if piece.own_l1 == NULL else piece.own_l1 + place, x, piece.cached + i, m, piece.x,
+                         piece.cached, m, m, piece.work)
         piece.work[i] = piece.own[i]                    # the same example: noise counts
         return piece.work
 
     cdef const double* slot_over_piece(self, Piece piece, Py_ssize_t slot) noexcept nogil:
-        """Kernel values of a slot's point with the examples of a piece that is turned. O(m)."""
+        """Kernel values of a slot's point with the examples of a piece that is transposed. O(m)."""
         cdef Py_ssize_t m = piece.rows
         cdef const double* row = as_doubles(piece, piece.inner, (slot - self.start) * piece.stride, m)
-        self.program.row(row, NULL, self.point(slot), <double*> self.facts.data + slot, self.facts.capacity, piece.x,
-                         piece.facts, m, m, piece.work)
+        self.program.row(row, NULL, self.point(slot), <double*> self.cached.data + slot, self.cached.capacity, piece.x,
+                         piece.cached, m, m, piece.work)
         return piece.work
 
     cdef bint point_is_finite(self, Piece piece, Py_ssize_t i) noexcept nogil:
         """Whether an example is small enough for the kernel's arithmetic. O(1)."""
         return isfinite(piece.square[i])
 
-    cdef void keep_facts(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+    cdef void keep_cached(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Example i has entered a slot. O(1)."""
-        cdef Py_ssize_t fact
-        for fact in range(self.program.n_facts):
-            (<double*> self.facts.data)[fact * self.facts.capacity + slot] = piece.facts[fact * piece.rows + i]
+        cdef Py_ssize_t row
+        for row in range(self.program.n_cached):
+            (<double*> self.cached.data)[row * self.cached.capacity + slot] = piece.cached[row * piece.rows + i]
 
     cdef void distances(self, Piece piece, Py_ssize_t i, double rate, double* out) noexcept nogil:
         """rate |x - z|^2 of example i and the points of all slots in use, for kernels on inner products. O(n)."""
@@ -562,25 +553,26 @@ cdef class Dictionary:
         if piece.narrow:
             ok_widen(<const float*> piece.inner + place, piece.widened, n)
             inner = piece.widened
-        ok_distance_row(inner, <double*> self.facts.data + SQUARE * self.facts.capacity + start,
-                        piece.facts[SQUARE * piece.rows + i], rate, out, n)
+        ok_distance_row(inner, <double*> self.cached.data + SQUARE * self.cached.capacity + start,
+                        piece.cached[SQUARE * piece.rows + i], rate, out, n)
 
     cdef void point_moved(self, Py_ssize_t slot) noexcept nogil:
         """The point of a slot is another one now. O(d)."""
-        self.program.facts_from(self.point(slot), self.square_of(slot), self.tilt_of(slot),
-                                <double*> self.facts.data + slot, self.facts.capacity)
+        self.program.cache_from(self.point(slot), self.square_of(slot), self.origin_product_of(slot),
+                                <double*> self.cached.data + slot, self.cached.capacity)
 
     cdef double slot_values(self, Piece piece, Py_ssize_t slot) noexcept nogil:
         """Kernel values of a slot's point with the slots in use, into piece.slot_work; return k(x, x) there. O(n d)."""
-        cdef Py_ssize_t start = self.start, capacity = self.facts.capacity
-        cdef double* facts = <double*> self.facts.data
+        cdef Py_ssize_t start = self.start, capacity = self.cached.capacity
+        cdef double* cached = <double*> self.cached.data
         cdef const char* x = self.point(slot)
         cdef double unused[2 * MAX_OPS]         # two, and one for each NORMALIZE
         cdef double own
         self.slot_row(piece, slot)
-        self.program.row(piece.slot_inner, piece.slot_l1, x, facts + slot, capacity, self.point(start), facts + start,
+        self.program.row(piece.slot_inner, piece.slot_l1, x, cached + slot, capacity, self.point(start), cached + start,
                          capacity, self.size(), piece.slot_work)
-        own = self.program.facts_from(x, facts[SQUARE * capacity + slot], facts[TILT * capacity + slot], unused, 1)
+        own = self.program.cache_from(x, cached[SQUARE * capacity + slot], cached[ORIGIN_PRODUCT * capacity + slot],
+                                      unused, 1)
         piece.slot_work[slot - start] = own         # the same example: noise counts
         return own
 
@@ -600,7 +592,7 @@ cdef class Dictionary:
         result = np.empty((n, n))
         if n:
             values = result
-            self.make_slot_room(piece, n)
+            self.reserve_slots(piece, n)
             piece.dense_row = <double*> piece.buffer(DENSE_ROW, self.n_features * sizeof(double))
             with nogil:
                 for i in range(n):
@@ -608,11 +600,11 @@ cdef class Dictionary:
                     memcpy(&values[i, 0], piece.slot_work, n * sizeof(double))
         return result
 
-    cdef int make_slot_room(self, Piece piece, Py_ssize_t room) except -1:
+    cdef int reserve_slots(self, Piece piece, Py_ssize_t capacity) except -1:
         """Room for the kernel values of a slot's point."""
-        piece.slot_inner = <double*> piece.buffer(SLOT_INNER, room * sizeof(double))
-        piece.slot_l1 = <double*> piece.buffer(SLOT_L1, room * sizeof(double))
-        piece.slot_work = <double*> piece.buffer(SLOT_WORK, self.program.depth * room * sizeof(double))
+        piece.slot_inner = <double*> piece.buffer(SLOT_INNER, capacity * sizeof(double))
+        piece.slot_l1 = <double*> piece.buffer(SLOT_L1, capacity * sizeof(double))
+        piece.slot_work = <double*> piece.buffer(SLOT_WORK, self.program.depth * capacity * sizeof(double))
         return 0
 
     cdef open_start(self, Piece piece, points, kept):
@@ -623,7 +615,7 @@ cdef class Dictionary:
         piece.inner, piece.l1 = NULL, NULL          # nobody will ask for them
         return points
 
-    cdef int settle_start(self, Piece piece, points, Py_ssize_t i) except -1:
+    cdef int resolve_start(self, Piece piece, points, Py_ssize_t i) except -1:
         """Point i of another model has been added. O(1)."""
         return 0
 
@@ -639,26 +631,28 @@ cdef class Dictionary:
             return self.slots()
         return np.arange(self.start, self.stop)
 
-    def restore(self, state):
-        """Take over points that have been checked (`check_state`); nobody holds them yet. O(n d)."""
+    def stored(self):
+        """Birthdays and points. O(n d)."""
+        slots = self.saved_slots()
+        return {"birthdays": self.birthdays.array[0, slots], **self.points_state(slots)}
+
+    def fits(self, state):
+        """ValueError if a point has come after all examples of the model."""
+        if "t" in state and len(state["birthdays"]) and state["birthdays"].max() > state["t"]:
+            raise ValueError("a term is younger than the model")
+
+    def resume(self, state):
+        """Take over points; all of them are held. O(n d)."""
         cdef Py_ssize_t slot, n = len(state["birthdays"])
         self.start = self.stop = self.held = self.n_holes = 0
         self.pack(n)
         self.stop = n
         self.birthdays.array[0] = state["birthdays"]
         self.restore_points(state)
-        if self.program is not None:
-            for slot in range(n):
+        for slot in range(n):
+            if self.program is not None:
                 self.point_moved(slot)
-
-    def check_birthdays(self, state, long long t):
-        """ValueError unless the birthdays are those of points of a model that has seen t examples. O(n log n)."""
-        birthdays = check_array(state["birthdays"], "birthdays", np.int64, (-1,))
-        if len(birthdays) and birthdays.max() > t:
-            raise ValueError("a term is younger than the model")
-        if len(np.unique(birthdays)) != len(birthdays):
-            raise ValueError("two terms have the same birthday")
-        return len(birthdays)
+            self.hold(slot)
 
     def _check(self):
         """Assert every invariant."""

@@ -12,7 +12,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, NAN, fabs, fmax, fmin, isfinite, sqrt
 from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import check_array, check_number
+from onlinekernels._core.arrays import check_array
 from onlinekernels._core.backend cimport Backend
 from onlinekernels._core.errors import row_error
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
@@ -20,24 +20,27 @@ from onlinekernels._core.formulas.losses cimport Loss, loss_adapts, loss_value
 from onlinekernels._core.formulas.moves cimport (Norms, Pace, Standing, coefficient_is_bounded, is_bounded, is_stale,
                                                  without_term)
 from onlinekernels._core.functions cimport (LOSS, MOVE, CANDIDATE, NOBODY, NONE, POINT, PYTHON, SCALED, SCORE, Example,
-                                            Function, Outcome, Outputs, Scratch, Term)
-from onlinekernels._core.rules cimport (DIVERGED, NO_BETTER, NO_TROUBLE, OUT_OF_REACH, SCALAR_ABOVE, SCALAR_BELOW,
+                                            Function, Removal, Outputs, Scratch, Term)
+from onlinekernels._core.rules cimport (DIVERGED, NO_BETTER, NO_STATUS, OUT_OF_REACH, SCALAR_ABOVE, SCALAR_BELOW,
                                         STALLED, Form, OneOutput, Rule)
+from onlinekernels._core.schema import Array, Count, Inlined, not_negative, Number, Record, restore, state_of
 from onlinekernels._core.targets cimport TargetScaler
 from onlinekernels._core.transforms cimport Scaler
 
 # ---- Signs that learning goes wrong ----------------------------------------------------------------------------------
 
-# A *runaway* scalar lies below, or above, everything that it was held against for a long time: it tells nothing apart.
-# Learning *diverges* when scores of a regression are far beyond every target so far. It has *stalled* when an adapted
-# step has fallen to nothing. A margin is *out of reach* if regularization keeps f below it. A rule notices by itself
-# that it had to start anew. That f is *no better* than a constant is for a `Trial` to say.
+# A *runaway* scalar lies below, or above, all that it was held against for a long time: it tells nothing apart.
+# Learning *diverges* when many scores of a regression are of late far beyond all targets. It has *stalled* if an
+# adapted step has fallen to nothing. A margin is *out of reach* if regularization keeps f below it. Rules notice
+# by themselves that they had to start anew. That f is *no better* than a constant is for a `Trial` to say.
 
 cdef enum:
     LONG = 5            # blocks after which a scalar has run away
-    MANY = 10           # wild scores after which learning has diverged
     ENOUGH = 100        # examples after which it is known how large k(x, x) is
     STILL = 100         # examples without a step after which it has stalled
+
+cdef double LATE = 0.99         # what a wild score counts for, one score later,
+cdef double MANY = 8.0          # and how many of late mean that learning diverges
 
 cdef struct Watch:
     long long block     # examples that are looked at together; 0 if there is no scalar to watch
@@ -48,13 +51,13 @@ cdef struct Watch:
     double last_high    # its upper end
     int side            # blocks in a row that ended with the scalar below (negative) or above (positive) that range
     double largest      # |y| of a regression so far
-    int wild            # scores so far that were more than ten times that
+    double wild         # scores of late that were more than ten times that
     int still           # examples so far whose adapted step was less than a millionth of the first
     bint holds_margin   # whether a fixed margin is watched
     long long seen      # examples so far, if it is
     double largest_k    # k(x, x) of them
     double largest_weight # of them
-    int trouble         # what has been seen first
+    int status         # what has been seen first
 
 
 cdef Watch new_watch(double nu, bint holds_margin) noexcept nogil:
@@ -64,10 +67,10 @@ cdef Watch new_watch(double nu, bint holds_margin) noexcept nogil:
     watch.rows = 0
     watch.low = watch.last_low = INFINITY
     watch.high = watch.last_high = -INFINITY
-    watch.side = watch.wild = watch.still = 0
-    watch.largest = watch.largest_k = watch.largest_weight = 0.0
+    watch.side = watch.still = 0
+    watch.wild = watch.largest = watch.largest_k = watch.largest_weight = 0.0
     watch.holds_margin, watch.seen = holds_margin, 0
-    watch.trouble = NO_TROUBLE
+    watch.status = NO_STATUS
     return watch
 
 
@@ -84,8 +87,8 @@ cdef void watch_scalar(Watch* watch, double compared, double scalar) noexcept no
     elif scalar > fmax(watch.high, watch.last_high):
         side = 1
     watch.side = watch.side + side if side * watch.side > 0 else side
-    if watch.trouble == NO_TROUBLE and (watch.side <= -LONG or watch.side >= LONG):
-        watch.trouble = SCALAR_BELOW if side < 0 else SCALAR_ABOVE
+    if watch.status == NO_STATUS and (watch.side <= -LONG or watch.side >= LONG):
+        watch.status = SCALAR_BELOW if side < 0 else SCALAR_ABOVE
     watch.last_low, watch.last_high = watch.low, watch.high
     watch.low, watch.high = INFINITY, -INFINITY
     watch.rows = 0
@@ -94,10 +97,11 @@ cdef void watch_scalar(Watch* watch, double compared, double scalar) noexcept no
 cdef void watch_score(Watch* watch, double score, double y) noexcept nogil:
     """Take in a score of a regression and its target."""
     watch.largest = fmax(watch.largest, fabs(y))
+    watch.wild *= LATE
     if watch.largest > 0.0 and fabs(score) > 10.0 * watch.largest:
-        watch.wild += 1
-        if watch.trouble == NO_TROUBLE and watch.wild >= MANY:
-            watch.trouble = DIVERGED
+        watch.wild += 1.0
+        if watch.status == NO_STATUS and watch.wild >= MANY:
+            watch.status = DIVERGED
 
 
 cdef void watch_margin(Watch* watch, double k, double weight) noexcept nogil:
@@ -110,8 +114,8 @@ cdef void watch_step(Watch* watch, double eta, double first) noexcept nogil:
     """Take in an adapted step."""
     if eta < 1e-6 * first:
         watch.still += 1
-        if watch.trouble == NO_TROUBLE and watch.still >= STILL:
-            watch.trouble = STALLED
+        if watch.status == NO_STATUS and watch.still >= STILL:
+            watch.status = STALLED
 
 
 cdef enum:
@@ -130,21 +134,12 @@ cdef class Trial:
     and is watched no more. Who is clearly worse has failed; so has, in all blocks but the first, which is for learning,
     who has gained less than a hundredth of the constant's loss, and no more than chance gives. Each block is twice as
     long as the one before and has a verdict of its own; after some ten thousand examples nobody is watched any more.
-
-    Parameters
-    ----------
-    width : int
-        Outputs that there is room for.
-    regression : bool
-        Whether y are numbers to predict.
-    two_classes : bool
-        Whether one score says which of two classes it is.
     """
 
     cdef bint regression            # y is a number, or several
     cdef bint two_classes           # with one score, -1 and +1
     cdef object constants           # what a constant would say: means of the targets, or how frequent each class is
-    cdef double* says               # of `constants`
+    cdef double* answers_of_constant               # of `constants`
     cdef bint failed                # the latest verdict
     cdef long long block            # examples that are looked at together; 0 if the trial is over
     cdef long long rows             # of them so far
@@ -167,7 +162,7 @@ cdef class Trial:
     cdef int set_constants(self, constants) except -1:
         """Go on with these constants: O(1)."""
         cdef double* data = <double*> array_data(constants)
-        self.constants, self.says = constants, data
+        self.constants, self.answers_of_constant = constants, data
         return 0
 
     def grow(self, Py_ssize_t width):
@@ -177,8 +172,7 @@ cdef class Trial:
         self.set_constants(constants)
 
     def verdict(self):
-        """(examples, mean loss of the model, that of the constant, the most frequent class) of the latest block that it
-        lost."""
+        """(examples, mean loss of the model, that of the constant, the most frequent class) where it lost last."""
         return self.lost, self.lost_by, self.lost_to, self.leader
 
     cdef void hold(self, const Loss* loss, Outputs outputs, Example e) noexcept nogil:
@@ -191,28 +185,28 @@ cdef class Trial:
             share = e.weight / self.total if self.total > 0.0 else 0.0
             for l in range(outputs.n):
                 mine += loss_value(loss, e.scores[l], e.targets[l])
-                constant += loss_value(loss, self.says[l], e.targets[l])
-                self.says[l] += share * (e.targets[l] - self.says[l])
+                constant += loss_value(loss, self.answers_of_constant[l], e.targets[l])
+                self.answers_of_constant[l] += share * (e.targets[l] - self.answers_of_constant[l])
         else:
             y = e.targets[0] > 0.0 if self.two_classes else <Py_ssize_t> e.targets[0]
             mine, constant = self.is_wrong(outputs, e, y), y != self.leader
-            self.says[y] += e.weight
-            if self.says[y] > self.says[self.leader]:
+            self.answers_of_constant[y] += e.weight
+            if self.answers_of_constant[y] > self.answers_of_constant[self.leader]:
                 self.leader = y
         if not is_first:                        # when no constant was known
-            self.take_in(mine, constant, e.weight)
+            self.update(mine, constant, e.weight)
 
     cdef bint is_wrong(self, Outputs outputs, Example e, Py_ssize_t y) noexcept nogil:
         """Whether the scores of an example say another class than y. O(outputs)."""
         cdef Py_ssize_t l
         if self.two_classes:
             return (e.scores[0] > 0.0) != y
-        for l in range(outputs.joined):
+        for l in range(outputs.n_seen):
             if e.scores[l] > e.scores[y] or (e.scores[l] == e.scores[y] and l < y):
                 return True
         return False
 
-    cdef void take_in(self, double loss, double constant, double weight) noexcept nogil:
+    cdef void update(self, double loss, double constant, double weight) noexcept nogil:
         """Take in the losses of the model and of the constant at an example. O(1)."""
         loss, constant = weight * loss, weight * constant
         self.loss += loss
@@ -241,14 +235,7 @@ cdef class Trial:
 
 @cython.final
 cdef class ExactNorms:
-    """|f|^2, and <f, v> if there is a trace, of a function whose terms may go.
-
-    Parameters
-    ----------
-    function : Function
-    has_trace : bool
-        Whether its second channel is the gradient trace v.
-    """
+    """|f|^2, and <f, v> if there is a trace, of a function whose terms may go."""
 
     cdef Function function              # whose norms they are
     cdef bint has_trace                 # whether <f, v> is kept, too
@@ -259,7 +246,7 @@ cdef class ExactNorms:
     cdef void decide(self, const Standing* now, Example e) noexcept nogil:
         """What the norms become if the hypothesis is transformed, and the candidate does not come. O(1)."""
         e.without_candidate = without_term(&now.norms, &e.move.norms, &e.move, self.has_trace)
-        e.ahead_without_candidate = without_term(&now.ahead, &e.move.ahead, &e.move, self.has_trace)
+        e.future_without_candidate = without_term(&now.future, &e.move.future, &e.move, self.has_trace)
 
     cdef void project(self, Standing* now, Scratch w, Py_ssize_t slot, const Term* candidate,
                       double residual) noexcept nogil:
@@ -268,7 +255,7 @@ cdef class ExactNorms:
         That takes from each function what is orthogonal to the others: its coefficient times the residual of k(x, .).
         """
         cdef Py_ssize_t l, labels = self.function.outputs.n, width = self.function.width
-        cdef Py_ssize_t joined = self.function.outputs.joined
+        cdef Py_ssize_t n_seen = self.function.outputs.n_seen
         cdef int channel
         for channel in range(self.has_trace + 1):
             if slot != CANDIDATE:
@@ -278,9 +265,9 @@ cdef class ExactNorms:
         for l in range(labels):
             w.slot_products[l] = w.slot_coefficients[l]
         self.function.outputs.apply(w.slot_products, w.nodes)
-        self.subtract_residual(&now.norms, w, 0, joined, residual)
-        if self.function.outputs.ahead:
-            self.subtract_residual(&now.ahead, w, joined, joined + 1, residual)
+        self.subtract_residual(&now.norms, w, 0, n_seen, residual)
+        if self.function.outputs.future:
+            self.subtract_residual(&now.future, w, n_seen, n_seen + 1, residual)
 
     cdef void over_labels(self, const Term* term, int channel, double* out) noexcept nogil:
         """True coefficients of a term in a channel, over labels. O(outputs)."""
@@ -307,11 +294,11 @@ cdef class ExactNorms:
                      double k_new) noexcept nogil:
         """The term in a slot goes (V's erratum: the paper ignores what is dropped). O(terms), as an evaluation of f.
 
-        f and v at its point are those of the function and, if there is one, of the candidate that is not in it yet:
-        its coefficients times k_new, its kernel value with the term.
+        f and v at its point are those of the function and, if there is one, of the candidate that is not in it yet: its
+        coefficients times k_new, its kernel value with the term.
         """
         cdef Py_ssize_t l, labels = self.function.outputs.n, width = self.function.width
-        cdef Py_ssize_t joined = self.function.outputs.joined
+        cdef Py_ssize_t n_seen = self.function.outputs.n_seen
         cdef int channel, last = self.has_trace
         cdef double own = 0.0
         cdef double* f = w.slot_scores
@@ -329,9 +316,9 @@ cdef class ExactNorms:
         for l in range(labels):
             K_a[l] = a[l]
         self.function.outputs.apply(K_a, w.nodes)
-        self.subtract_term(&now.norms, w, 0, joined, own)
-        if self.function.outputs.ahead:
-            self.subtract_term(&now.ahead, w, joined, joined + 1, own)
+        self.subtract_term(&now.norms, w, 0, n_seen, own)
+        if self.function.outputs.future:
+            self.subtract_term(&now.future, w, n_seen, n_seen + 1, own)
 
     cdef void subtract_term(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop,
                             double own) noexcept nogil:
@@ -375,30 +362,31 @@ cdef class ExactNorms:
 
 # ---- The hypothesis --------------------------------------------------------------------------------------------------
 
+NORMS = Number("square", not_negative), Number("product"), Number("peak", not_negative)
+
+
+def learns_future(hypothesis):
+    """Whether labels learn before they join."""
+    return hypothesis.function.outputs.future
+
+
+def has_numbers(hypothesis):
+    """Whether it is of a regression."""
+    return hypothesis.regression
+
 
 @cython.final
 cdef class Hypothesis:
     """f(x, .) + b.
 
-    Parameters
-    ----------
-    function : Function
-    form : Form
-        What the rule looks at; it knows the rule.
-    loss : tuple
-        (code, scalar, nu, the scalar's own step or 0).
-    offset, average : bool
-    radius : float
-        |f| stays within this; 0 for no bound.
-    exact_norms : bool
-        Keep |f|^2 (and <f, v> of SVMD) exact when a term is dropped.
-    regression : bool
-        Whether y are numbers to predict.
-    against_constant : bool
-        Whether to watch that predictions are better than a constant; see `trial`.
-    holds_margin : bool
-        Whether y f should exceed a fixed margin.
+    `loss` is (code, scalar, nu, the scalar's own step or 0); `against_constant`: whether there is a `trial`.
     """
+
+    FIELDS = (Count("t"), Array("offset", np.float64, ("labels",)), Array("offset_sum", np.float64, ("labels",)),
+              Number("scalar"), Number("scalar_sum"), Number("gap", not_negative), Number("gap_weight", not_negative),
+              *NORMS, Record("future", *NORMS, when=learns_future),
+              Number("largest", not_negative, when=has_numbers), Number("wild", not_negative, when=has_numbers),
+              Inlined("function"), Inlined("rule"))
 
     cdef readonly Function function     # f
     cdef readonly Rule rule             # what an example does to it
@@ -421,8 +409,7 @@ cdef class Hypothesis:
     cdef double scalar_sum              # that of the loss's scalar
 
     def __init__(self, *, Function function, Form form, loss, bint offset, bint average, double radius=0.0,
-                 bint exact_norms=False, bint regression=False, bint against_constant=False,
-                 bint holds_margin=False):
+                 bint exact_norms=False, bint regression=False, bint against_constant=False, bint holds_margin=False):
         code, scalar, nu, own_step = loss
         self.function, self.form, self.rule = function, form, form.rule
         self.now.loss = Loss(code, scalar, nu, own_step)
@@ -438,7 +425,7 @@ cdef class Hypothesis:
         self.set_offsets(np.zeros((2, function.width)))
         if against_constant:
             self.trial = Trial(function.width, regression, isinstance(form, OneOutput) and not regression)
-        self.rule.grow(function.width, 1, function.outputs.ahead)
+        self.rule.grow(function.width, 1, function.outputs.future)
         self.rule.stand_on(function)
 
     cdef int set_offsets(self, offsets) except -1:
@@ -455,35 +442,35 @@ cdef class Hypothesis:
         done.
         """
         outputs = self.function.outputs
-        known = outputs.n if outputs.ahead else self.function.width
+        known = outputs.n if outputs.future else self.function.width
         wider = np.zeros((2, max(width, self.function.width)))
         wider[:, :known] = self.offsets[:, :known]
-        if outputs.ahead:
+        if outputs.future:
             wider[:, known:] = wider[:, known - 1:known]
-        self.rule.grow(wider.shape[1], known, outputs.ahead)
+        self.rule.grow(wider.shape[1], known, outputs.future)
         self.set_offsets(wider)
         if self.trial is not None:
             self.trial.grow(wider.shape[1])
         self.function.grow(width)
 
-    cdef void let_join(self, Py_ssize_t joined) noexcept nogil:
+    cdef void set_seen(self, Py_ssize_t n_seen) noexcept nogil:
         """There are so many labels now; what new ones have learned ahead belongs to f from now on. O(1)."""
-        cdef double new_labels = <double> (joined - self.function.outputs.joined)
+        cdef double new_labels = <double> (n_seen - self.function.outputs.n_seen)
         self.before_joining = self.now.norms
-        self.now.norms.square += new_labels * self.now.ahead.square
-        self.now.norms.product += new_labels * self.now.ahead.product
-        self.function.outputs.let_join(joined)
+        self.now.norms.square += new_labels * self.now.future.square
+        self.now.norms.product += new_labels * self.now.future.product
+        self.function.outputs.set_seen(n_seen)
 
-    cdef void undo_joining(self, Py_ssize_t joined) noexcept nogil:
+    cdef void undo_seen(self, Py_ssize_t n_seen) noexcept nogil:
         """The labels after these have not joined: their example cannot be learned. O(1)."""
-        if self.function.outputs.joined != joined:
+        if self.function.outputs.n_seen != n_seen:
             self.now.norms = self.before_joining
-            self.function.outputs.let_join(joined)
+            self.function.outputs.set_seen(n_seen)
 
     cdef int make_ready(self, Scratch w, Example e) except -1:
         """Room for what one example of this hypothesis needs. O(1), unless outputs have come."""
         self.function.make_ready(w)
-        return e.make_room(self.function.width, self.function.frame.channels, self.function.outputs.n_nodes,
+        return e.reserve(self.function.width, self.function.frame.channels, self.function.outputs.n_nodes,
                            self.rule.decision_size(self.function.width))
 
     # ---- Evaluate -----------------------------------------------------------------------------
@@ -509,13 +496,12 @@ cdef class Hypothesis:
     # ---- Decide -------------------------------------------------------------------------------
 
     cdef bint decide(self, Scratch w, Example e, Py_ssize_t i, const double* y, double weight) noexcept nogil:
-        """The rule's move and the new term into the example; False if there is none that is finite. As
-        `Form.decide`."""
+        """The rule's move and the new term into the example; False if they are not finite. As `Form.decide`."""
         e.move.scalar = e.move.compared = self.now.loss.scalar
-        e.move.pace, e.move.norms, e.move.ahead = self.now.pace, self.now.norms, self.now.ahead
+        e.move.pace, e.move.norms, e.move.future = self.now.pace, self.now.norms, self.now.future
         e.targets, e.weight = y, weight
         e.all_labels = e.term.looked_at = e.term.stays_out = False
-        if not self.form.decide(&self.now, self.offset, w.piece.own[i], e):
+        if not (self.rule.has_step(self.now.t + 1, e) and self.form.decide(&self.now, self.offset, w.piece.own[i], e)):
             return False
         if self.averages:
             self.add_average(e)
@@ -526,7 +512,7 @@ cdef class Hypothesis:
             return False
         if self.exact_norms:
             self.norms_of_terms.decide(&self.now, e)
-        return True
+        return not e.term.enters or self.function.consult(w, e, self.now.t + 1)
 
     cdef bint all_is_finite(self, Example e, double k) noexcept nogil:
         """Whether everything else is: what only some hypotheses have. O(outputs)."""
@@ -534,8 +520,8 @@ cdef class Hypothesis:
         if self.now.loss.step > 0.0 and not is_bounded(e.move.pace.gap + e.move.pace.weight):
             return False
         if self.rule.has_trace:
-            if not (isfinite(e.move.norms.product) and isfinite(e.move.ahead.square) and isfinite(e.move.ahead.product)
-                    and coefficient_is_bounded(e.term.alpha[e.term.n], k)):
+            if not (isfinite(e.move.norms.product) and isfinite(e.move.future.square)
+                    and isfinite(e.move.future.product) and coefficient_is_bounded(e.term.alpha[e.term.n], k)):
                 return False
         if not self.now.has_offset:
             return True
@@ -577,9 +563,9 @@ cdef class Hypothesis:
             for k in range(e.term.n):
                 self.offset[e.term.labels[k]] += e.term.offset[k]
         self.rule.accept(&self.now, labels, self.offset, e)
-        if self.watch.trouble == NO_TROUBLE:
-            self.watch.trouble = self.rule.trouble
-        self.now.norms, self.now.ahead = e.move.norms, e.move.ahead
+        if self.watch.status == NO_STATUS:
+            self.watch.status = self.rule.status
+        self.now.norms, self.now.future = e.move.norms, e.move.future
         self.function.transform(w, &e.move.transform[0][0])
         if self.rule.per_feature:
             w.mean_step = self.function.descend(w, &e.term, i, &e.descent)
@@ -599,16 +585,16 @@ cdef class Hypothesis:
 
     cdef void append(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
         """Let the example enter; first see who has to go for it. As the budget's answer."""
-        cdef Outcome outcome
+        cdef Removal removal
         cdef Py_ssize_t evicted
         self.function.store(w, &e.term, w.piece.own[i])
-        self.function.make_way(w, &e.term, i, &outcome)
-        evicted = outcome.slot
+        self.function.make_way(w, &e.term, i, &removal)
+        evicted = removal.slot
         if self.exact_norms and evicted != NOBODY:
-            if outcome.residual >= 0.0:
-                self.norms_of_terms.project(&self.now, w, evicted, &e.term, outcome.residual)
+            if removal.residual >= 0.0:
+                self.norms_of_terms.project(&self.now, w, evicted, &e.term, removal.residual)
             elif evicted == CANDIDATE:
-                self.now.norms, self.now.ahead = e.without_candidate, e.ahead_without_candidate
+                self.now.norms, self.now.future = e.without_candidate, e.future_without_candidate
             else:
                 self.norms_of_terms.forget(&self.now, w, evicted, &e.term, self.function.value_with(w, evicted, i))
         if evicted == CANDIDATE:
@@ -616,10 +602,10 @@ cdef class Hypothesis:
         if evicted != NOBODY:
             self.function.drop(w, evicted)
         self.function.add(w, &e.term, i, self.now.t)
-        if outcome.shrink != 1.0:
-            self.function.multiply(w, outcome.shrink)
-            self.now.norms.square *= outcome.shrink * outcome.shrink
-            self.now.norms.product *= outcome.shrink * outcome.shrink
+        if removal.shrink != 1.0:
+            self.function.multiply(w, removal.shrink)
+            self.now.norms.square *= removal.shrink * removal.shrink
+            self.now.norms.product *= removal.shrink * removal.shrink
 
     cdef void let_expire(self, Scratch w) noexcept nogil:
         """Drop the terms that a window has left behind. O(1) for each."""
@@ -700,34 +686,35 @@ cdef class Hypothesis:
         cdef Py_ssize_t l, width = self.function.width
         cdef int channel = self.channel()
         self.function.evaluate(w, i, channel, e.bare)
-        for l in range(self.function.outputs.joined):
+        for l in range(self.function.outputs.n_seen):
             out[l] = e.bare[l] + self.offset[l]
             if channel:
                 out[l] = (e.bare[channel * width + l] + self.offset_sum[l]) / self.now.t
 
-    def intercept(self, bint ahead=False):
-        """b, shape (labels,); of the averaged hypothesis if this one averages. With the output ahead of them, if
-        asked."""
-        rows = self.offsets[:, :self.function.outputs.joined + ahead]
+    def intercept(self, bint future=False):
+        """b, shape (labels,), of the one that predicts; with the output ahead of them, if asked."""
+        rows = self.offsets[:, :self.function.outputs.n_seen + future]
         return rows[1] / self.now.t if self.averages and self.now.t else rows[0].copy()
 
-    def coefficients(self, bint ahead=False):
+    def coefficients(self, bint future=False):
         """True coefficients of the function that predicts: (labels, terms), or weights (labels, n_features)."""
-        return self.averaged(self.function.coefficients(self.channel())[:self.function.outputs.joined + ahead])
+        return self.averaged(self.function.coefficients(self.channel())[:self.function.outputs.n_seen + future])
 
-    def knots(self, Py_ssize_t j, bint ahead=False):
+    def knots(self, Py_ssize_t j, bint future=False):
         """(keys, counts, coefficients, sizes) of a coordinate of an additive function, of the one that predicts."""
-        keys, counts, coefficients, sizes = self.function.knots(j, self.channel(), self.function.outputs.joined + ahead)
+        labels = self.function.outputs.n_seen + future
+        keys, counts, coefficients, sizes = self.function.forest.knots(self.function, j, self.channel(), labels)
         return keys, counts, self.averaged(coefficients), sizes
 
     def component(self, Py_ssize_t j, points):
         """f_j at values of coordinate j, shape (len(points), labels)."""
-        return self.averaged(self.function.component(j, points, self.channel(), self.function.outputs.joined))
+        n_seen = self.function.outputs.n_seen
+        return self.averaged(self.function.forest.component(self.function, j, points, self.channel(), n_seen))
 
-    def additive_square(self, bint ahead=False):
+    def additive_square(self, bint future=False):
         """|f|^2 of an additive function."""
-        square = self.function.additive_square(self.channel(), self.function.outputs.joined + ahead)
-        return self.averaged(self.averaged(square))
+        labels = self.function.outputs.n_seen + future
+        return self.averaged(self.averaged(self.function.forest.square(self.function, self.channel(), labels)))
 
     # ---- For Python ---------------------------------------------------------------------------
 
@@ -741,21 +728,20 @@ cdef class Hypothesis:
         self.now.t = t
 
     @property
-    def trouble(self):
+    def status(self):
         """What went wrong first, as a number: see `watch`. 0 for nothing."""
         return self.noticed()
 
     cdef int noticed(self) noexcept nogil:
         """The same without Python. O(1)."""
-        if self.watch.trouble != NO_TROUBLE:
-            return self.watch.trouble
+        if self.watch.status != NO_STATUS:
+            return self.watch.status
         if self.watch.seen >= ENOUGH and self.now.loss.scalar > self.largest_score():
             return OUT_OF_REACH
-        return NO_BETTER if self.trial is not None and self.trial.failed else NO_TROUBLE
+        return NO_BETTER if self.trial is not None and self.trial.failed else NO_STATUS
 
     cpdef double largest_score(self) noexcept nogil:
-        """What |f| cannot exceed, for the examples so far: the sum of all coefficients times the largest k(x, x).
-        O(1)."""
+        """What |f| cannot exceed so far: the sum of all coefficients times the largest k(x, x). O(1)."""
         return self.rule.longest() * self.watch.largest_weight * self.watch.largest_k
 
     def averages_scalar(self):
@@ -763,8 +749,7 @@ cdef class Hypothesis:
         return self.averages and self.now.t > 0 and loss_adapts(&self.now.loss)
 
     def scalar(self, bint latest=False):
-        """The loss's margin or width; of the averaged hypothesis if this one averages, unless it is to be the
-        latest."""
+        """The loss's margin or width, of the hypothesis that predicts, or the latest one."""
         return self.scalar_sum / self.now.t if not latest and self.averages_scalar() else self.now.loss.scalar
 
     def set_scalar(self, double scalar):
@@ -782,13 +767,12 @@ cdef class Hypothesis:
         """(<f, v>, |f|^2) as they are kept for SVMD, norm balls, ROMMA and ALMA."""
         return self.now.norms.product, self.now.norms.square
 
-    def begin_with_square(self, double square, double ahead=0.0):
-        """Say what |f|^2 of the function is that this hypothesis starts from, and that of the output ahead of the
-        labels."""
+    def begin_with_square(self, double square, double future=0.0):
+        """Set |f|^2 of the function that this hypothesis starts from, and of the output ahead of the labels."""
         cdef Scratch w = self.function.new_scratch()
         self.function.make_ready(w)
         self.now.norms.square = self.now.norms.peak = square
-        self.now.ahead.square = self.now.ahead.peak = ahead
+        self.now.future.square = self.now.future.peak = future
         if self.radius > 0.0:
             self.stay_in_ball(w)
 
@@ -801,63 +785,40 @@ cdef class Hypothesis:
         self.offsets[0, :len(offset)] = offset
         self.now.t = t
 
-    def state(self):
-        """Everything that learning has changed, as named numbers and arrays; no scratch."""
+    def stored(self):
         labels = self.function.outputs.kept()
-        ahead = self.now.ahead
-        return {
-            "t": int(self.now.t),
-            "offset": self.offsets[0, :labels].copy(),
-            "offset_sum": self.offsets[1, :labels].copy(),
-            "scalar": self.now.loss.scalar,
-            "scalar_sum": self.scalar_sum,
-            "gap": self.now.pace.gap,
-            "gap_weight": self.now.pace.weight,
-            "square": self.now.norms.square,
-            "product": self.now.norms.product,
-            "peak": self.now.norms.peak,
-            **({"ahead": np.array([ahead.square, ahead.product, ahead.peak])} if self.function.outputs.ahead else {}),
-            **self.rule.state(labels),
-            **self.function.state(),
-        }
+        return {"offset": self.offsets[0, :labels], "offset_sum": self.offsets[1, :labels],
+                "scalar": self.now.loss.scalar, "scalar_sum": self.scalar_sum,
+                "gap": self.now.pace.gap, "gap_weight": self.now.pace.weight, **self.now.norms,
+                "future": self.now.future,
+                "largest": self.watch.largest, "wild": self.watch.wild}
 
-    def check_state(self, state):
-        """ValueError unless a state fits."""
-        if type(state["t"]) is not int or not 0 <= state["t"] < 1 << 62:
-            raise ValueError("t is not a number of examples")
-        for name, least in (("scalar", None), ("scalar_sum", None), ("gap", 0.0), ("gap_weight", 0.0), ("square", 0.0),
-                            ("product", None),
-                            ("peak", 0.0)):
-            check_number(state[name], name, least)
-        self.function.check_state(state)
-        for name in ("offset", "offset_sum"):
-            check_array(state[name], name, np.float64, (state["labels"],))
-        if self.function.outputs.ahead:
-            square, _, peak = check_array(state["ahead"], "ahead", np.float64, (3,)).tolist()
-            check_number(min(square, peak), "ahead", 0.0)
-        self.rule.check_state(state)
-
-    def restore(self, state):
-        """Continue from a state; ValueError, and nothing changed, if it does not fit."""
-        self.check_state(state)
-        labels = state["labels"]
-        square, product, peak = state["ahead"].tolist() if self.function.outputs.ahead else (0.0, 0.0, 0.0)
-        self.function.restore(state)
-        self.rule.restore(state)
+    def resume(self, state):
+        labels, norms = len(state["offset"]), {name: state[name] for name in ("square", "product", "peak")}
         self.now.t = state["t"]
         self.now.loss.scalar, self.scalar_sum = state["scalar"], state["scalar_sum"]
         self.now.pace = Pace(state["gap"], state["gap_weight"])
-        self.now.norms = Norms(state["square"], state["product"], state["peak"])
-        self.now.ahead = Norms(square, product, peak)
+        self.now.norms, self.now.future = norms, state.get("future", Norms(0.0, 0.0, 0.0))
         self.offsets[0, :labels], self.offsets[1, :labels] = state["offset"], state["offset_sum"]
+        if self.regression:
+            self.watch.largest, self.watch.wild = state["largest"], state["wild"]
+
+    def state(self):
+        """Everything that learning has changed, as named numbers and arrays; no scratch."""
+        return state_of(self)
+
+    def restore(self, state):
+        """Continue from a state; ValueError, and nothing changed, if it does not fit."""
+        restore(self, state)
+        self.function.check_restored()
 
     def _check(self):
         """Assert every invariant."""
         assert self.now.t >= 0 and np.isfinite(self.offsets).all()
         self.function._check()
         self.rule._check()
-        if self.function.outputs.ahead:
-            copies = self.offsets[:, self.function.outputs.joined:self.function.outputs.n]
+        if self.function.outputs.future:
+            copies = self.offsets[:, self.function.outputs.n_seen:self.function.outputs.n]
             assert (copies == copies[:, :1]).all(), "outputs ahead of the labels differ"
 
 
@@ -891,30 +852,16 @@ cdef struct Trace:
 cdef class Engine(Backend):
     """The loop that advances a hypothesis, and its door to Python.
 
-    Parameters
-    ----------
-    hypothesis : Hypothesis
-    targets : int
-        Numbers that y has for each example.
-    growing : bool
-        Whether labels join as they appear.
-    leaves_out : bool
-        Whether an example of weight 0 is left out altogether, and not counted.
-    scaler : Scaler or None
-        Rows are learned behind it.
-    target_scaler : TargetScaler or None
-        Targets are learned behind it.
-
-    One thread at a time may learn, and nobody predicts meanwhile, which the model's `Turn` sees to.
+    One thread at a time may learn, and nobody predicts meanwhile, which the model's `ReadWriteLock` sees to.
     """
 
     cdef readonly Hypothesis hypothesis
     cdef Function function              # of the hypothesis
     cdef Outputs outputs                # the labels
-    cdef readonly bint growing
-    cdef readonly bint leaves_out
-    cdef readonly Scaler scaler
-    cdef public TargetScaler target_scaler
+    cdef readonly bint growing          # whether labels join as they appear
+    cdef readonly bint leaves_out       # whether an example of weight 0 is left out altogether, and not counted
+    cdef readonly Scaler scaler         # rows are learned behind it; or None
+    cdef public TargetScaler target_scaler      # targets are learned behind it; or None
     cdef list spare                     # (scratch, example) that no call has at present
     # The call
     cdef Py_ssize_t earlier             # rows of the user's call before it
@@ -929,7 +876,7 @@ cdef class Engine(Backend):
     cdef Py_ssize_t done_before         # `done` when it was opened
     cdef const double* y
     cdef const double* weights          # NULL: all 1
-    cdef Py_ssize_t joined_before       # labels before the row that was evaluated
+    cdef Py_ssize_t n_seen_before       # labels before the row that was evaluated
 
     def __init__(self, Hypothesis hypothesis, *, Py_ssize_t targets=1, bint growing=False, bint leaves_out=False,
                  Scaler scaler=None, TargetScaler target_scaler=None):
@@ -962,16 +909,16 @@ cdef class Engine(Backend):
         """Scores of row i, and what else is traced; its label joins before. False if they are not finite."""
         cdef Py_ssize_t l
         w.piece.slot = -1
-        self.joined_before = self.outputs.joined
-        if self.growing and self.joined_before <= <Py_ssize_t> self.y[i]:
-            self.hypothesis.let_join(<Py_ssize_t> self.y[i] + 1)    # at its own row
+        self.n_seen_before = self.outputs.n_seen
+        if self.growing and self.n_seen_before <= <Py_ssize_t> self.y[i]:
+            self.hypothesis.set_seen(<Py_ssize_t> self.y[i] + 1)    # at its own row
         if self.target_scaler is not None:
             self.target_scaler.know(i)
         if not self.hypothesis.evaluate(w, e, i):
             return self.refuse_row()
         if trace.scores != NULL:
             for l in range(min(self.function.width, trace.stride)):
-                trace.scores[i * trace.stride + l] = e.scores[l] if l < self.outputs.joined else 0.0
+                trace.scores[i * trace.stride + l] = e.scores[l] if l < self.outputs.n_seen else 0.0
         if trace.norms != NULL:
             trace.norms[i] = sqrt(self.hypothesis.square())
         if trace.scalars != NULL:
@@ -1007,7 +954,7 @@ cdef class Engine(Backend):
     cdef bint refuse_row(self) noexcept nogil:
         """A row cannot be learned: its label has not joined either. O(1)."""
         if self.growing:
-            self.hypothesis.undo_joining(self.joined_before)
+            self.hypothesis.undo_seen(self.n_seen_before)
         return False
 
     # ---- Scratch ------------------------------------------------------------------------------
@@ -1030,8 +977,7 @@ cdef class Engine(Backend):
     # ---- A call, block by block ---------------------------------------------------------------
 
     cdef int attach(self, examples) except -1:
-        """The call is about these examples, as `learn` takes them. O(1), O(non-zeros) for sparse rows behind a
-        scaler."""
+        """The call is about these examples. O(1), O(non-zeros) for sparse rows behind a scaler."""
         lent = self.lend()
         self.scratch, self.example = lent
         self.hypothesis.make_ready(self.scratch, self.example)
@@ -1053,16 +999,20 @@ cdef class Engine(Backend):
             self.take_back(lent)
         return self.function.tidy()
 
-    cdef Py_ssize_t room(self) except -1:
-        return self.function.piece_rows()
+    cdef Py_ssize_t rows_at_once(self) except -1:
+        return self.function.most_rows()
+
+    cpdef Py_ssize_t stagger(self, Py_ssize_t place) noexcept:
+        return place + self.function.stagger(20 * place + 2 * (place // 8))     # up to 16 are 2 rows of 32 apart
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:
         """As `Function.open`, `Scaler.open` and `TargetScaler.open`."""
-        if self.growing and labels > self.outputs.joined:
-            self.make_room_for(labels)
+        if self.growing and labels > self.outputs.n_seen:
+            self.grow_for(labels)
         if self.hypothesis.exact_norms:
             self.hypothesis.norms_of_terms.recompute_from_python(&self.hypothesis.now)
+        self.hypothesis.rule.open_steps(self.hypothesis.now.t, n)
         try:
             if self.target_scaler is not None:
                 self.target_scaler.open(y, n, weights)
@@ -1080,10 +1030,10 @@ cdef class Engine(Backend):
         self.done_before, self.is_open = self.done, True
         return 0
 
-    cdef int make_room_for(self, Py_ssize_t labels) except -1:
+    cdef int grow_for(self, Py_ssize_t labels) except -1:
         """Room for labels that will join. O(1), unless outputs have come."""
-        cdef Py_ssize_t needed = labels + self.outputs.ahead
-        if needed > (self.outputs.n if self.outputs.ahead else self.function.width):
+        cdef Py_ssize_t needed = labels + self.outputs.future
+        if needed > (self.outputs.n if self.outputs.future else self.function.width):
             self.hypothesis.grow(needed)
             self.hypothesis.make_ready(self.scratch, self.example)
         return 0
@@ -1095,7 +1045,7 @@ cdef class Engine(Backend):
         memset(&trace, 0, sizeof(Trace))
         if not self.evaluate_row(self.scratch, self.example, i, &trace):
             return False
-        memcpy(scores, self.example.scores, self.outputs.joined * sizeof(double))
+        memcpy(scores, self.example.scores, self.outputs.n_seen * sizeof(double))
         if deviations != NULL:
             deviation = sqrt(self.example.variance + self.hypothesis.rule.noise_of_targets())
             for j in range(self.targets):
@@ -1119,7 +1069,7 @@ cdef class Engine(Backend):
         self.done = self.done_before + n
 
     cdef bint diverges(self) noexcept nogil:
-        return self.hypothesis.watch.trouble == DIVERGED
+        return self.hypothesis.watch.wild >= MANY
 
     cdef object signal(self):
         """A KeyboardInterrupt, say, or want of memory, that came in a loss of the user's."""
@@ -1180,7 +1130,7 @@ cdef class Engine(Backend):
                     learned = self.loop(&trace)
                 self.commit(learned)
                 if known is not None:
-                    self.tell_what_was_known(known, first, rows)
+                    self.write_known(known, first, rows)
                 if learned < rows:
                     raise self.failure()
                 PyErr_CheckSignals()
@@ -1188,7 +1138,7 @@ cdef class Engine(Backend):
             self.hypothesis.end_following()
             self.detach()
 
-    cdef int tell_what_was_known(self, known, Py_ssize_t first, Py_ssize_t rows) except -1:
+    cdef int write_known(self, known, Py_ssize_t first, Py_ssize_t rows) except -1:
         for out, part in zip(known, self.target_scaler.known_before(rows)):
             out[first:first + rows] = part
         return 0
@@ -1203,14 +1153,13 @@ cdef class Engine(Backend):
         return 1
 
     def takes(self, x):
-        """Whether `learn_one` can have x as it is: a row as the loop reads it, which lets no variance overflow.
-        O(d)."""
+        """Whether `learn_one` can have x as it is: a row whose squares are finite. O(d)."""
         if not self.function.is_row(x):
             return False
         return self.scaler is None or self.scaler.are_bounded(array_data(x), self.function.n_features)
 
     def learn_one(self, x, double y):
-        """Learn one row (1-d, C-contiguous, the points' precision) or object; return the hypothesis's `trouble`."""
+        """Learn one row (1-d, C-contiguous, the points' precision) or object; return the hypothesis's `status`."""
         cdef Py_ssize_t learned
         cdef Trace trace
         memset(&trace, 0, sizeof(Trace))
@@ -1241,18 +1190,30 @@ cdef class Engine(Backend):
     cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
                       Py_ssize_t spread) except -1:
         """Scores of the function that predicts; numbers are in the units of the targets. As `decision`."""
+        cdef Py_ssize_t i
+        if self.scaler is not None and self.scaler.sparse:
+            examples = self.scaler.scaled(examples)
+        self.score_rows(examples, n, scores, stride, self.scaler is not None and not self.scaler.sparse, False, 0)
+        if deviations != NULL:
+            self.evaluate_deviations(examples, n, deviations, spread)
+        for i in range(n if self.target_scaler is not None else 0):
+            self.target_scaler.restore_next(scores + i * stride,
+                                            NULL if deviations == NULL else deviations + i * spread)
+        return 0
+
+    cdef int score_rows(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, bint scales, bint checks,
+                        int votes) except -1:
+        """Scores of rows, which are scaled first if asked; FloatingPointError for one that is not finite."""
         cdef Py_ssize_t i, j, rows, done = 0, most = self.function.rows_to_evaluate()
-        cdef int channel = self.hypothesis.channel()
-        cdef bint scales = self.scaler is not None and self.scaler.count > 0.0 and not self.scaler.sparse
+        cdef int channel = -1 if votes else self.hypothesis.channel()
         cdef tuple lent = self.lend()
         cdef Scratch w = lent[0]
         cdef Example e = lent[1]
         cdef const char* data
         self.hypothesis.make_ready(w, e)
-        if self.scaler is not None and self.scaler.sparse:
-            examples = self.scaler.scaled(examples)
         self.function.attach(w, examples)
         data = w.piece.source_data
+        scales = scales and self.scaler.count > 0.0
         while done < n:
             rows = min(n - done, most)
             if scales:
@@ -1260,20 +1221,20 @@ cdef class Engine(Backend):
             self.function.open(w, 0 if scales else done, rows, False, channel)
             with nogil:
                 for i in range(rows):
-                    self.hypothesis.score(w, e, i, scores + (done + i) * stride)
+                    if votes:
+                        scores[done + i] = self.function.vote(w, i, self.hypothesis.now.t, votes == 1)
+                    else:
+                        self.hypothesis.score(w, e, i, scores + (done + i) * stride)
+                    if checks and not self.function.point_is_finite(w, i):
+                        scores[(done + i) * stride] = NAN
             done += rows
             PyErr_CheckSignals()
         self.take_back(lent)
-        if deviations != NULL:
-            self.evaluate_deviations(examples, n, deviations, spread)
         for i in range(n):
-            for j in range(self.outputs.joined):
+            for j in range(self.outputs.n_seen):
                 if not isfinite(scores[i * stride + j]):
                     raise row_error(FloatingPointError, i,
                                     "has no finite score: its values are too large for the kernel.")
-            if self.target_scaler is not None:
-                self.target_scaler.restore_next(scores + i * stride,
-                                                NULL if deviations == NULL else deviations + i * spread)
         return 0
 
     cdef int scale_rows(self, Scratch w, const char* data, Py_ssize_t first, Py_ssize_t rows) except -1:
@@ -1301,40 +1262,13 @@ cdef class Engine(Backend):
 
         For votes = 1 or 2: the sum over all hypotheses since the first of their signs or scores; see `Terms.vote`.
 
-        FloatingPointError for a score that is not finite and, unless examples are `trusted` to be finite, for
-        a row whose square is not.
+        FloatingPointError for a score that is not finite and, unless examples are `trusted` to be finite, for a row
+        whose square is not.
         """
-        cdef Hypothesis hypothesis = self.hypothesis
-        cdef Function function = self.function
-        cdef Py_ssize_t done = 0, rows, i, n = len(examples), labels = self.outputs.joined
-        cdef Py_ssize_t most = function.rows_to_evaluate()
-        cdef bint checks = function.notices_bad_points and not trusted
-        cdef tuple lent = self.lend()
-        cdef Scratch w = lent[0]
-        cdef Example e = lent[1]
-        cdef double* scores
+        cdef Py_ssize_t n = len(examples), labels = self.outputs.n_seen
         result = np.empty((n, labels))
-        scores = <double*> array_data(result)
-        hypothesis.make_ready(w, e)
-        function.attach(w, examples)
-        while done < n:
-            rows = min(n - done, most)
-            function.open(w, done, rows, False, -1 if votes else hypothesis.channel())
-            with nogil:
-                for i in range(rows):
-                    if votes:
-                        scores[done + i] = function.vote(w, i, hypothesis.now.t, votes == 1)
-                    else:
-                        hypothesis.score(w, e, i, scores + (done + i) * labels)
-                    if checks and not function.point_is_finite(w, i):
-                        scores[(done + i) * labels] = NAN
-            done += rows
-            PyErr_CheckSignals()
-        self.take_back(lent)
-        for i in range(n * labels):
-            if not isfinite(scores[i]):
-                raise row_error(FloatingPointError, i // labels,
-                                "has no finite score: its values are too large for the kernel.")
+        self.score_rows(examples, n, <double*> array_data(result), labels, False,
+                        self.function.notices_bad_points and not trusted, votes)
         return result
 
     def _check(self):

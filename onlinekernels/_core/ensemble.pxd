@@ -1,11 +1,11 @@
 """Ensembles: members that learn for themselves, and a combiner that learns whom to trust."""
 cimport cython
 from onlinekernels._core.backend cimport Backend
-from onlinekernels._core.combiners cimport (AveragedRanks, Calibration, Combiner, IntervalTracker, PriorCorrection,
-                                            TargetFences)
+from onlinekernels._core.combiners cimport (AveragedRanks, Calibration, ChangeDetector, Combiner, DECIDED,
+                                            IntervalTracker, PriorCorrection, TargetFences)
 from onlinekernels._core.pool cimport Pool
 from onlinekernels._core.smoother cimport LocalRows
-from onlinekernels._core.transforms cimport Relevance, Transform
+from onlinekernels._core.transforms cimport Relevance, SeriesDifferences, Transform
 
 
 @cython.final
@@ -14,6 +14,7 @@ cdef class Member:
     cdef public object model            # what shows the backend to users
     cdef readonly Backend backend
     cdef readonly Transform transform   # what its rows go through first; None: they are those of the ensemble
+    cdef Py_ssize_t base                # column of rows that its targets are counted from, those of a series; or -1
     cdef readonly int scale             # what its scores mean
     cdef readonly Py_ssize_t width      # outputs that there is room for
     cdef readonly bint frozen           # whether it learns no more
@@ -23,6 +24,10 @@ cdef class Member:
     cdef object text                    # and why
     cdef readonly long long before      # rows that it had learned when it became a member
     cdef readonly long long t           # rows that it has seen as a member
+    cdef public long long begun         # rows that the ensemble had seen when it began anew
+    cdef public long long unheard       # rows that it learns before it takes part
+    cdef public long long due           # row of the ensemble from which on it begins anew, if it is disabled
+    cdef public long long failures      # how often it was
     cdef Member next                    # the next member of the ensemble
     # Labels: the backend's are numbered as they appear to it
     cdef readonly bint fixed            # whether no other can join
@@ -36,7 +41,8 @@ cdef class Member:
     cdef Py_ssize_t trained             # rows that are learned
     cdef bint is_wild                   # whether a score was too large, or no number,
     cdef bint diverged                  # or the backend has said that it diverges
-    cdef object room                    # owns these:
+    cdef bint exhausted                 # or signals have come again and again in the user's code
+    cdef object memory                      # owns these:
     cdef double* y                      # as the backend takes them
     cdef Py_ssize_t* known_before       # labels before each row
     cdef double* raw                    # scores of a row
@@ -54,12 +60,13 @@ cdef class Member:
                       Py_ssize_t spread, Py_ssize_t groups) noexcept nogil
     cdef void test_all(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations,
                        Py_ssize_t groups) noexcept nogil
-    cdef void train_all(self, Py_ssize_t i) noexcept nogil
+    cdef void tell_all(self, Py_ssize_t i, const double* y, Py_ssize_t targets) noexcept nogil
+    cdef void train_all(self, Py_ssize_t i, bint held) noexcept nogil
     cdef Py_ssize_t enabled_from(self, Py_ssize_t i, Py_ssize_t end, unsigned char* enabled) noexcept nogil
     cdef void test(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations) noexcept nogil
     cdef bint tested(self, Py_ssize_t i, double* deviations) noexcept nogil
     cdef void train(self, Py_ssize_t i) noexcept nogil
-    cdef bint was_signal(self) noexcept with gil
+    cdef bint may_try_again(self, Py_ssize_t tries) noexcept with gil
     cdef void place(self, double* raw, double* scores, Py_ssize_t outputs, Py_ssize_t known) noexcept nogil
     cdef void place_nothing(self, double* scores, Py_ssize_t outputs) noexcept nogil
     cdef void commit(self, Py_ssize_t n) noexcept
@@ -71,14 +78,17 @@ cdef class Ensemble(Backend):
     cdef readonly list members
     cdef Member first_member            # which knows the next one, and so on
     cdef readonly dict transforms       # by name
-    cdef readonly bint knows_no_losses  # whether there are no targets
+    cdef readonly bint is_novelty       # whether there are no targets
+    cdef bint tells                     # whether there are numbers, which may be told otherwise than they are
     cdef readonly Combiner combiner
     cdef readonly Calibration calibration       # of probabilities, or None
     cdef readonly PriorCorrection correction    # of decisions about rare classes, or None
-    cdef readonly TargetFences fences   # to which the targets of members are clipped, or None
+    cdef readonly TargetFences fences   # within which members are told targets, or None
+    cdef readonly ChangeDetector changes        # in how many mistakes there are, or None
     cdef readonly LocalRows nearby      # what errors were nearby, or None,
     cdef Transform near                 # on rows behind this one
     cdef readonly object relevance      # name of the member that says how relevant features are, or None
+    cdef readonly object last           # what the last target says, which is a member, or None
     cdef readonly Py_ssize_t lags       # values of a series that rows have behind their features,
     cdef readonly object latest         # and the last ones of them, (lags, targets)
     cdef double* latest_data
@@ -115,13 +125,14 @@ cdef class Ensemble(Backend):
     cdef double* deviations             # (rows, groups)
     cdef double* innovations_of_rows    # (rows, groups)
     cdef double* leasts                 # (rows, groups): least target before each row
-    cdef double* clipped                # (rows, targets): targets as members learn them
+    cdef double* clipped                   # (rows, targets): targets as members learn them
     cdef double* local                  # (rows, targets): errors nearby,
     cdef double* ratios                 # and errors, in units of the running one
     cdef double* counts                 # weights of the rows in the combination
-    cdef Py_ssize_t* joined_before      # labels before each row
+    cdef Py_ssize_t* n_seen_before      # labels before each row
     cdef unsigned char* enabled         # members that take part
-    cdef Py_ssize_t room_rows, room_outputs
+    cdef unsigned char* held            # rows that members should not keep
+    cdef Py_ssize_t capacity_rows, capacity_outputs
 
     cdef int link(self) except -1
     cdef int share(self, Py_ssize_t n) except -1
@@ -136,11 +147,15 @@ cdef class Ensemble(Backend):
     cdef void combine(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef int answer(self, Py_ssize_t n, Py_ssize_t outputs, const double* table, const double* spreads, double* answers,
                     double* deviations, object examples) except -1
+    cdef int begin_anew(self) except -1
     cdef int follow_relevance(self) except -1
-    cdef void follow_errors(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
+    cdef void predict(self, Py_ssize_t i) noexcept nogil
+    cdef void bound(self, Py_ssize_t n, double* combined, double* deviations) noexcept nogil
+    cdef void tell(self, Py_ssize_t i) noexcept nogil
+    cdef void follow_errors(self, Py_ssize_t i) noexcept nogil
     cdef void remember(self, Py_ssize_t n) noexcept nogil
     cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined,
                              double* deviations) noexcept nogil
     cdef void finish(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef void count_losses(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
-    cdef Py_ssize_t best(self, const double* scores, Py_ssize_t joined) noexcept nogil
+    cdef Py_ssize_t best(self, const double* scores, Py_ssize_t n_seen) noexcept nogil

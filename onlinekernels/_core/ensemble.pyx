@@ -8,12 +8,15 @@ or kernel is Python that fails, is disabled at that row, and the others go on.
 import warnings
 
 import numpy as np
-from libc.math cimport exp, fabs, fmax, fmin
+from libc.math cimport INFINITY, exp, fabs, fmax, fmin
 cimport cython
 from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import check_array
+from onlinekernels._core.formulas.moments cimport MANY, not_farther
 from onlinekernels._core.points cimport Rows
+from onlinekernels._core.combiners import interval_ends
+from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, Parts, assign, at_least, not_negative,
+                                        ordered, restore, state_of)
 
 cdef enum:
     BLOCK = 128         # rows at most that all members learn before anything else happens
@@ -32,6 +35,7 @@ cdef enum Scale:
     LOGITS              # one for each label, whose softmax are probabilities
 
 cdef double LARGEST = 1e120     # answer of a member: squares of larger ones would leave the combiner without numbers
+FEWEST = 20                     # innovations that values of the future are drawn from
 cdef double LARGE = 6.0         # what an error counts for at most, in units of the running one
 cdef long long FIRST = 10              # rows whose errors say nothing yet
 EARLY = (32, 64, 128, 256)      # rows after which there is a first look at what is known
@@ -83,7 +87,9 @@ cdef class Member:
         self.has_deviations, self.has_python, self.fixed = has_deviations, has_python, fixed
         self.disabled, self.text = disabled is not None, disabled
         self.name, self.backend, self.scale, self.transform, self.model = name, backend, SCALES[scale], transform, model
-        self.before, self.frozen = before, frozen
+        self.before, self.frozen, self.base = before, frozen, -1
+        if isinstance(transform, SeriesDifferences):
+            self.base = transform.n_features - transform.targets
         self.reserve(1, 1, max(labels, default=1) + 1)
         for code in labels:
             self.codes[self.known], self.labels[code] = code, self.known
@@ -110,9 +116,9 @@ cdef class Member:
             self.code_array, self.label_array = codes, known
         width = max(width, self.width)
         size = n * (max(1, targets) + 1) + width * (1 + n * self.frozen)
-        if self.room is None or len(self.room) < size:
-            room = np.zeros(size)
-            self.y, self.room = <double*> array_data(room), room
+        if self.memory is None or len(self.memory) < size:
+            memory = np.zeros(size)
+            self.y, self.memory = <double*> array_data(memory), memory
         self.known_before = <Py_ssize_t*> (self.y + n * max(1, targets))
         self.raw, self.width = <double*> (self.known_before + n), width
         self.answers = self.raw + width
@@ -161,7 +167,7 @@ cdef class Member:
         else:
             self.backend.open(first if self.transform is None else 0, n, self.y, weights, known)
         self.rows = self.until = n
-        self.trained, self.is_wild, self.diverged = 0, False, False
+        self.trained, self.is_wild, self.diverged, self.exhausted = 0, False, False, False
         return 0
 
     cdef void run_all(self, Py_ssize_t k, Py_ssize_t n, double* scores, Py_ssize_t stride, Py_ssize_t outputs,
@@ -183,15 +189,26 @@ cdef class Member:
         if self.next is not None:
             self.next.test_all(i, scores + outputs, outputs, deviations + groups, groups)
 
-    cdef void train_all(self, Py_ssize_t i) noexcept nogil:
-        """Learn row i, as do the members that follow."""
+    cdef void tell_all(self, Py_ssize_t i, const double* y, Py_ssize_t targets) noexcept nogil:
+        """The targets of row i are these, also for the members that follow."""
+        cdef Py_ssize_t j
+        for j in range(targets if self.until > i else 0):
+            self.y[i * targets + j] = y[j]
+            if self.base >= 0:
+                self.y[i * targets + j] -= self.transform.out[i * self.transform.n_features + self.base + j]
+        if self.next is not None:
+            self.next.tell_all(i, y, targets)
+
+    cdef void train_all(self, Py_ssize_t i, bint held) noexcept nogil:
+        """Learn row i, as do the members that follow; one that is held is not kept."""
+        self.backend.holds = held
         self.train(i)
         if self.next is not None:
-            self.next.train_all(i)
+            self.next.train_all(i, held)
 
     cdef Py_ssize_t enabled_from(self, Py_ssize_t i, Py_ssize_t end, unsigned char* enabled) noexcept nogil:
         """Which members, from this one on, take part at row i, and up to which row that stays so."""
-        enabled[0] = self.until > i
+        enabled[0] = self.until > i and self.t >= self.unheard
         if enabled[0]:
             end = min(end, self.until)
         return end if self.next is None else self.next.enabled_from(i, end, enabled + 1)
@@ -211,13 +228,16 @@ cdef class Member:
                     self.until, self.is_wild = i, True
         if self.until > i:
             self.place(self.raw, scores, outputs, known)
+            if self.base >= 0 and self.t + self.before + i > 0:
+                for j in range(outputs):
+                    scores[j] += self.transform.out[i * self.transform.n_features + self.base + j]
         else:
             memset(scores, 0, outputs * sizeof(double))
 
     cdef bint tested(self, Py_ssize_t i, double* deviations) noexcept nogil:
         cdef Py_ssize_t tries = 1
         while not self.backend.test(i, self.raw, deviations if self.has_deviations else NULL):
-            if not self.was_signal() or tries == TRIES:
+            if not self.may_try_again(tries):
                 return False
             tries += 1
         return True
@@ -229,7 +249,7 @@ cdef class Member:
             return
         while not (self.frozen or self.backend.train(i)):
             # its label joins anew
-            if not self.was_signal() or tries == TRIES or not self.backend.test(i, self.raw, NULL):
+            if not (self.may_try_again(tries) and self.backend.test(i, self.raw, NULL)):
                 self.until = i                  # and what it has said of this row counts no more
                 return
             tries += 1
@@ -237,13 +257,14 @@ cdef class Member:
         if not self.frozen and self.backend.diverges():
             self.diverged, self.until = True, i + 1
 
-    cdef bint was_signal(self) noexcept with gil:
-        """Whether a signal, or want of memory, came in a loss of the user's: the row is tried again, and it is raised
-        later."""
+    cdef bint may_try_again(self, Py_ssize_t tries) noexcept with gil:
+        """Whether a signal, or want of memory, came in a loss of the user's, not too often: the row is tried again, and
+        it is raised later."""
         signal = self.backend.signal()
         if signal is not None and self.signal is None:
             self.signal = signal
-        return signal is not None
+        self.exhausted = signal is not None and tries == TRIES
+        return signal is not None and tries < TRIES
 
     cdef void place(self, double* raw, double* scores, Py_ssize_t outputs, Py_ssize_t known) noexcept nogil:
         """The backend's scores as the combiner takes them: of classes in [-1, 1], as estimates of 2 p - 1."""
@@ -312,7 +333,7 @@ cdef class Member:
             self.text = "its answers are too large, or not numbers"
         elif self.diverged:
             self.text = "learning diverges"
-        elif self.signal is not None:           # again and again
+        elif self.exhausted:
             self.text = in_words(self.signal)
         else:
             self.text = in_words(self.backend.failure())
@@ -322,10 +343,16 @@ cdef class Member:
         self.text = in_words(error)
         self.disabled, self.until = True, 0
 
+    def wait(self, long long t):
+        """Begin anew some thousand rows after row t - 1 of the ensemble, twice as late each time."""
+        self.failures += 1
+        self.due = ((t - 1) // SPACING + 1 + (1 << min(self.failures, 20))) * SPACING
+
     cdef int evaluate(self, examples, Py_ssize_t n, double* raw, Py_ssize_t width, double* scores, Py_ssize_t outputs,
                       Py_ssize_t stride, double* deviations, Py_ssize_t spread) except -1:
         """Scores of n rows as of now, as the combiner takes them; raw: (n, width), for those of the backend."""
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, j
+        cdef const double* bases = <const double*> array_data(examples) if self.base >= 0 else NULL
         if self.t + self.before == 0:
             for i in range(n):
                 self.place_nothing(scores + i * stride, outputs)
@@ -333,6 +360,8 @@ cdef class Member:
         self.backend.evaluate(examples, n, raw, width, deviations if self.has_deviations else NULL, spread)
         for i in range(n):
             self.place(raw + i * width, scores + i * stride, outputs, self.known)
+            for j in range(outputs if self.base >= 0 else 0):
+                scores[i * stride + j] += bases[i * self.transform.n_features + self.base + j]
         return 0
 
     cdef void place_nothing(self, double* scores, Py_ssize_t outputs) noexcept nogil:
@@ -366,13 +395,12 @@ cdef class WarmUp(Backend):
     Parameters
     ----------
     state : State
-        What has the engine, and the first rows (`beginning`) as long as they are looked at.
+        What has the engine, and the first rows (`warm_up`) as long as they are looked at.
     """
 
-    cdef readonly object state          # what has the engine,
+    cdef readonly object state          # what has the engine, which may become another one,
     cdef Backend engine
-    cdef object after                   # the first rows after the open block,
-    cdef Py_ssize_t learned             # if so many of it were learned
+    cdef Py_ssize_t learned             # rows of the open block that were learned
     cdef object examples                # of the call
 
     def __init__(self, state):
@@ -381,9 +409,8 @@ cdef class WarmUp(Backend):
 
     def catch_up(self):
         """The first rows are those that were learned. As often as you like."""
-        if self.after is not None:
-            before = self.state.beginning
-            self.state.beginning, self.after = self.after.first(len(before) + self.learned), None
+        if self.state.warm_up is not None:
+            self.state.warm_up.commit(self.learned)
 
     cdef int attach(self, examples) except -1:
         self.examples = examples
@@ -395,33 +422,32 @@ cdef class WarmUp(Backend):
         self.engine.detach()
         return 0
 
-    cdef Py_ssize_t room(self) except -1:
-        cdef Py_ssize_t rows = self.engine.room()
-        if self.state.beginning is None:
-            return rows
+    cdef Py_ssize_t rows_at_once(self) except -1:
+        if self.state.warm_up is None:
+            return self.engine.rows_at_once()
         self.catch_up()
-        if self.state.beginning.left == 0:
+        if self.state.warm_up.left == 0:
             self.choose_width()
-            return self.room()
-        return min(rows, self.state.beginning.left)
+            return self.rows_at_once()
+        return min(self.engine.rows_at_once(), self.state.warm_up.left)
 
     cdef int choose_width(self) except -1:
         """Go on with the engine that fits the first rows."""
-        state = self.state.after_first()
-        if state is not self.state:
+        self.state.look()
+        if self.state.engine is not self.engine:
             self.engine.detach()
-            self.state, self.engine = state, state.engine
+            self.engine = self.state.engine
             self.engine.attach(self.examples)
         return 0
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:
-        self.room()
-        if self.state.beginning is not None:
+        self.rows_at_once()
+        if self.state.warm_up is not None:
             targets = np.array(<const double[:n * max(1, self.targets)]> y)
             weighted = None if weights == NULL else np.array(<const double[:n]> weights)
-            self.after = self.state.beginning.followed_by(self.examples[first:first + n], targets, weighted)
             self.learned = 0
+            self.state.warm_up.open(self.examples[first:first + n], targets, weighted)
         self.engine.open(first, n, y, weights, labels)
         return 0
 
@@ -475,7 +501,7 @@ cdef class Centre(Backend):
         self.examples, self.data = None, NULL
         return 0
 
-    cdef Py_ssize_t room(self) except -1:
+    cdef Py_ssize_t rows_at_once(self) except -1:
         return BLOCK
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
@@ -506,6 +532,154 @@ cdef class Centre(Backend):
         return 0
 
 
+cdef double FADING = 0.999              # memory of what is known of targets
+cdef double PRIOR = 5.0                 # rows that say beforehand that a target says nothing of the next
+cdef double LARGEST_SUM = 1e300
+cdef double FARTHEST = 6.0              # deviations from the mean beyond which a target moves it no more
+
+
+@cython.final
+cdef class LastTarget(Backend):
+    """What the last target says of the next, whatever the features: mean and last one, mixed by the correlation
+    of targets in a row; or how frequent labels are and the last one, mixed by how much oftener it is repeated.
+
+    Parameters
+    ----------
+    task : "classes" or "numbers"
+    targets : int
+    n_features : int
+    in_rows : bool
+        Whether the last targets are the last columns of rows.
+    """
+
+    cdef readonly bint in_rows
+    cdef readonly double count          # of rows, weighted
+    cdef readonly Py_ssize_t known      # labels so far
+    # (4, targets): last target, mean, products and squares of what two in a row differ by from it;
+    # or last label, repeats, those by chance, and frequencies
+    cdef readonly object kept
+    cdef double* now                    # of that,
+    cdef readonly Py_ssize_t size
+    cdef object before                  # and before the block
+    cdef double count_before
+    cdef Py_ssize_t known_before
+    cdef object examples                # of the call
+    cdef const double* data
+    cdef const double* rows             # of the block
+    cdef const double* y
+    cdef const double* weights
+
+    FIELDS = (Number("count", at_least(0.0)), Count("known"),
+              Array("kept", float, (lambda last, sizes: last.size if last.targets else None,)))
+
+    def __init__(self, str task, Py_ssize_t targets, Py_ssize_t n_features, bint in_rows=False):
+        Backend.__init__(self, task, targets)
+        self.n_features, self.in_rows = n_features, in_rows
+        self.take(np.zeros(4 * targets or 8))
+
+    cdef int take(self, kept) except -1:
+        """Go on with these numbers."""
+        self.before, self.kept = kept.copy(), kept
+        self.now, self.size = <double*> array_data(kept), len(kept)
+        return 0
+
+    cdef int attach(self, examples) except -1:
+        if self.in_rows:
+            self.examples, self.data = examples, <const double*> array_data(examples)
+        return 0
+
+    cdef int detach(self) except -1:
+        self.examples, self.data = None, NULL
+        return 0
+
+    cdef Py_ssize_t rows_at_once(self) except -1:
+        return BLOCK
+
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t labels) except -1:
+        if not self.targets and self.size < 3 + labels:
+            self.take(np.concatenate([self.kept, np.zeros(labels + 8)]))
+        memcpy(array_data(self.before), self.now, self.size * sizeof(double))
+        self.count_before, self.known_before = self.count, self.known
+        self.rows, self.y, self.weights = self.data + first * self.n_features, y, weights
+        return 0
+
+    cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
+        self.score(self.rows + i * self.n_features, scores)
+        return True
+
+    cdef void score(self, const double* x, double* scores) noexcept nogil:
+        cdef Py_ssize_t j, T = self.targets
+        cdef double* now = self.now
+        cdef double share, last
+        for j in range(T):
+            last = x[self.n_features - T + j] if self.in_rows else now[j]
+            share = now[2 * T + j] / (now[3 * T + j] * (1.0 + PRIOR / self.count)) if now[3 * T + j] > 0.0 else 0.0
+            scores[j] = now[T + j] + fmin(fmax(share, -1.0), 1.0) * (last - now[T + j])
+        if T == 0:
+            share = fmax(0.0, now[1] - now[2]) / (self.count - now[2] + PRIOR)
+            for j in range(self.known):
+                scores[j] = 2.0 * ((1.0 - share) * (now[3 + j] + 1.0) / (self.count + self.known)
+                                   + share * (j == <Py_ssize_t> now[0])) - 1.0
+
+    cdef bint train(self, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t j, T = self.targets, label = 0 if T else <Py_ssize_t> self.y[i]
+        cdef double weight = 1.0 if self.weights == NULL else fmin(self.weights[i], LARGEST)
+        cdef double before = self.count, error, apart
+        cdef double* now = self.now
+        if weight <= 0.0:
+            return True
+        self.count = FADING * before + weight
+        for j in range(T):
+            error = self.y[i * T + j] - now[T + j] if before > 0.0 else 0.0
+            apart = (self.rows[i * self.n_features + self.n_features - T + j] if self.in_rows else now[j]) - now[T + j]
+            if before > 0.0:
+                now[2 * T + j] = fmin(fmax(FADING * now[2 * T + j] + weight * apart * error, -LARGEST_SUM), LARGEST_SUM)
+                now[3 * T + j] = fmin(FADING * now[3 * T + j] + weight * apart * apart, LARGEST_SUM)
+            if before > MANY:                   # no outlier moves the mean much
+                error = not_farther(error, 0.0, now[3 * T + j] / before, FARTHEST)
+            now[T + j] = now[T + j] + weight * error / self.count if before > 0.0 else self.y[i * T + j]
+            now[j] = self.y[i * T + j]
+        if T == 0:
+            if before > 0.0:
+                now[1] = FADING * now[1] + weight * (label == <Py_ssize_t> now[0])
+                now[2] = FADING * now[2] + weight * now[3 + <Py_ssize_t> now[0]] / before
+            self.known, now[0] = max(self.known, label + 1), label
+            for j in range(self.known):
+                now[3 + j] = FADING * now[3 + j] + weight * (j == label)
+        return True
+
+    cdef void commit(self, Py_ssize_t n) noexcept:
+        cdef Py_ssize_t i
+        memcpy(self.now, array_data(self.before), self.size * sizeof(double))
+        self.count, self.known = self.count_before, self.known_before
+        for i in range(n):
+            self.train(i)
+
+    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
+                      Py_ssize_t spread) except -1:
+        cdef Py_ssize_t i
+        cdef const double* rows = <const double*> array_data(examples) if self.in_rows else NULL
+        for i in range(n):
+            self.score(rows + i * self.n_features, scores + i * stride)
+        return 0
+
+    def fits(self, state):
+        """Numbers are those of targets; there is one for each label, and the last one is one of them."""
+        limits = np.repeat([LARGEST, 1.1 * LARGEST_SUM], 2 * self.targets)
+        if self.targets and not (np.abs(state["kept"]) < limits).all():
+            raise ValueError("kept has numbers that no targets lead to")
+        if not self.targets and not max(1, state["known"]) + 3 <= len(state["kept"]) < 1 << 31:
+            raise ValueError("kept does not have the frequencies of all labels")
+        if not self.targets and state["kept"][0] not in range(max(1, state["known"])):
+            raise ValueError("the last label is none")
+
+    def resume(self, state):
+        """Take over a checked state."""
+        self.take(state["kept"].copy())
+        self.count, self.known = state["count"], state["known"]
+
+
 cdef void open_task(void* ensemble, Py_ssize_t k) noexcept nogil:
     with gil:
         (<Ensemble> ensemble).open_member((<Ensemble> ensemble).order[k])
@@ -533,11 +707,13 @@ cdef class Ensemble(Backend):
         Of decisions about rare classes.
     intervals : IntervalTracker or None
     fences : TargetFences or None
-        To which the targets of members are clipped.
+        Within which members are told targets, which are numbers.
     nearby : LocalRows or None
         What errors were nearby, on the rows of the transform "near"; deviations follow it.
     relevance : str or None
         The self-tuned member that says how relevant features are for the transform "relevance".
+    last : LastTarget or None
+        The member that is this, which is the last one.
     lags : int
         Targets are a time series, and rows have so many of its values behind their own features. Before its beginning a
         series is taken to have been at its first value.
@@ -548,19 +724,21 @@ cdef class Ensemble(Backend):
     def __init__(self, members, Combiner combiner, str task, Py_ssize_t targets, Py_ssize_t n_features, *,
                  transforms=None, Calibration calibration=None, PriorCorrection correction=None,
                  IntervalTracker intervals=None, TargetFences fences=None, LocalRows nearby=None, relevance=None,
-                 Py_ssize_t lags=0, Py_ssize_t joined=0):
+                 LastTarget last=None, Py_ssize_t lags=0, Py_ssize_t n_seen=0):
         Backend.__init__(self, task, targets)
         self.members, self.combiner = list(members), combiner
         self.transforms = {} if transforms is None else transforms
         self.calibration, self.correction, self.intervals = calibration, correction, intervals
-        self.fences, self.nearby, self.relevance = fences, nearby, relevance
+        self.fences, self.nearby, self.relevance, self.last = fences, nearby, relevance, last
         if nearby is not None:
             self.near = self.transforms["near"]
         self.lags, self.latest = lags, np.zeros((lags, targets))
         self.latest_data = <double*> array_data(self.latest)
-        self.n_features, self.joined = n_features, joined
+        self.n_features, self.n_seen = n_features, n_seen
         self.stride, self.history, self.n_jobs = SPACING, [], 1
-        self.knows_no_losses, self.looks_early = task == "novelty", fences is not None or relevance is not None
+        self.tells = task == "numbers"
+        self.is_novelty, self.looks_early = task == "novelty", relevance is not None
+        self.changes = None if task == "novelty" else ChangeDetector(targets)
         self.errors = [None] * len(self.members)
         self.link()
         losses = np.zeros(len(self.members) + 1)
@@ -624,17 +802,22 @@ cdef class Ensemble(Backend):
                 member.backend.detach()
         return 0
 
-    cdef Py_ssize_t room(self) except -1:
+    cdef Py_ssize_t rows_at_once(self) except -1:
         cdef Member member
+        cdef Transform transform
         cdef Py_ssize_t rows = min(BLOCK, SPACING - self.t % SPACING)
         for member in self.members:
             if not member.disabled and not member.frozen:
-                rows = min(rows, member.backend.room())
+                rows = min(rows, member.backend.rows_at_once())
+        for transform in self.transforms.values():
+            rows = min(rows, transform.rows_at_once())
         if self.task == "novelty":
             for age in YOUNG:
                 if age > self.t:
                     rows = min(rows, age - self.t)
-        elif self.looks_early:
+        if self.fences is not None and self.fences.t < DECIDED:
+            rows = min(rows, DECIDED - <Py_ssize_t> self.fences.t)
+        if self.looks_early:
             for stop in EARLY:
                 if stop > self.t:
                     rows = min(rows, stop - self.t)
@@ -643,11 +826,11 @@ cdef class Ensemble(Backend):
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t outputs) except -1:
         """Room for a block."""
         cdef Py_ssize_t m = len(self.members), g = self.groups
-        if self.room_rows >= n and self.room_outputs >= outputs:
+        if self.capacity_rows >= n and self.capacity_outputs >= outputs:
             return 0
-        n, outputs = max(n, self.room_rows), max(outputs, self.room_outputs)
-        room = np.zeros(n * (m * (outputs + g) + 4 * outputs + 5 * g + 2) + m + 1)
-        self.table = <double*> array_data(room)
+        n, outputs = max(n, self.capacity_rows), max(outputs, self.capacity_outputs)
+        memory = np.zeros(n * (m * (outputs + g) + 4 * outputs + 5 * g + 3) + m + 1)
+        self.table = <double*> array_data(memory)
         self.member_deviations = self.table + n * m * outputs
         self.combined = self.member_deviations + n * m * g
         self.answers = self.combined + n * outputs
@@ -659,23 +842,23 @@ cdef class Ensemble(Backend):
         self.local = self.clipped + n * outputs
         self.ratios = self.local + n * g
         self.counts = self.ratios + n * g
-        self.joined_before = <Py_ssize_t*> (self.counts + n)
-        self.enabled = <unsigned char*> (self.joined_before + n)
-        self.memory_of_block, self.room_rows, self.room_outputs = room, n, outputs
+        self.n_seen_before = <Py_ssize_t*> (self.counts + n)
+        self.enabled = <unsigned char*> (self.n_seen_before + n)
+        self.held = self.enabled + m
+        self.memory_of_block, self.capacity_rows, self.capacity_outputs = memory, n, outputs
         return 0
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:
         cdef Transform transform
-        cdef Py_ssize_t i, joined = self.joined
+        cdef Py_ssize_t i, n_seen = self.n_seen
         self.prepare()
         self.outputs = self.outputs_for(labels)
         self.reserve(n, self.outputs)
         self.y, self.weights, self.first, self.rows = y, weights, first, n
-        if self.fences is not None:
-            self.fences.clip(y, n, self.clipped)
         try:
             for transform in self.transforms.values():
+                transform.held = self.held
                 transform.open(self.data + first * self.n_features, n)
             self.open_members()
             if self.nearby is not None:
@@ -687,10 +870,10 @@ cdef class Ensemble(Backend):
             self.commit(0)
             raise
         for i in range(n):
-            self.joined_before[i] = joined
+            self.n_seen_before[i] = n_seen
             if self.task == "classes":
-                joined = max(joined, <Py_ssize_t> y[i] + 1)
-            self.counts[i] = 1.0 if weights == NULL else weights[i]
+                n_seen = max(n_seen, <Py_ssize_t> y[i] + 1)
+            self.counts[i], self.held[i] = 1.0 if weights == NULL else weights[i], False
         if self.t == 0 and not self.has_learned_members():      # what is said of the first row is not worth judging
             self.counts[0] = 0.0
         return 0
@@ -722,9 +905,7 @@ cdef class Ensemble(Backend):
         if member.disabled:
             return
         try:
-            member.open(self.examples, self.first, self.rows, self.clipped if self.fences is not None else self.y,
-                        self.weights,
-                        self.targets, self.outputs)
+            member.open(self.examples, self.first, self.rows, self.y, self.weights, self.targets, self.outputs)
         except BaseException as error:
             self.errors[k], self.has_errors = error, True
 
@@ -741,6 +922,7 @@ cdef class Ensemble(Backend):
         cdef Member member
         if self.t == 0:
             return 0
+        self.begin_anew()
         for member in self.members:
             if not (member.disabled or member.frozen):
                 member.backend.prepare()
@@ -752,11 +934,47 @@ cdef class Ensemble(Backend):
             self.stride, self.history = stride, history
         if self.looked < self.t and (self.t in EARLY or self.t % SPACING == 0
                                      and (self.t < 4096 or self.t % 2048 == 0)):
-            if self.fences is not None:
-                self.fences.set()
             if self.relevance is not None:
                 self.follow_relevance()
             self.looked = self.t
+        return 0
+
+    cdef int begin_anew(self) except -1:
+        """Let members begin anew that were disabled long ago; or all, if one of the first targets was an outlier. All
+        or nothing."""
+        cdef Member member, old
+        cdef bint has_outlier
+        cdef dict fresh_ones = {}
+        if self.examples is None:
+            return 0
+        has_outlier = self.fences is not None and self.fences.t == DECIDED and self.fences.has_outlier()
+        for k, old in enumerate(self.members):
+            if old.model is None and has_outlier:
+                last = LastTarget(self.task, self.targets, self.n_features, self.last.in_rows)
+                member = Member(old.name, last, "numbers")
+            elif has_outlier or old.disabled and self.t >= old.due and self.t % SPACING == 0 and old.before == 0:
+                from onlinekernels.base.members import fresh, new_member
+
+                rows = self.examples[:1] if old.transform is None else np.zeros((1, self.n_features))
+                member = new_member(old.name, fresh(old.model), rows, self.targets, old.transform)
+                member.due, member.failures = old.due, old.failures
+                member.unheard = 0 if has_outlier else SPACING
+            else:
+                continue
+            member.begun = self.t
+            member.attach(self.examples, min(len(self.examples), BLOCK))
+            fresh_ones[k] = member
+        for k, member in fresh_ones.items():    # nothing can fail any more
+            old = self.members[k]
+            old.attached = None
+            self.members[k] = member
+            if old.backend is self.last:
+                self.last = member.backend
+        if fresh_ones:
+            self.link()
+        if has_outlier:
+            self.fences.forget_outliers()
+            self.combiner.forget()
         return 0
 
     cdef int follow_relevance(self) except -1:
@@ -784,41 +1002,101 @@ cdef class Ensemble(Backend):
         self.first_member.test_all(i, self.table + i * m * self.outputs, self.outputs,
                                    self.member_deviations + i * m * self.groups,
                                    self.groups)
-        self.combine(i, i + 1)
-        memcpy(scores, self.answers + i * self.outputs, self.outputs * sizeof(double))
+        if self.tells:
+            self.predict(i)
+        else:
+            self.combine(i, i + 1)
+        memcpy(scores, (self.combined if self.tells else self.answers) + i * self.outputs,
+               self.outputs * sizeof(double))
         if deviations != NULL:
             memcpy(deviations, self.deviations + i * self.groups, self.groups * sizeof(double))
         return True
 
     cdef bint train(self, Py_ssize_t i) noexcept nogil:
-        self.first_member.train_all(i)
+        if self.tells:
+            self.tell(i)
+            self.combine(i, i + 1)
+        self.first_member.train_all(i, self.held[i] == 1)
         return True
+
+    cdef void predict(self, Py_ssize_t i) noexcept nogil:
+        """What is answered for row i, of numbers; nothing is learned."""
+        cdef Py_ssize_t j, m = self.combiner.n_members, o = self.outputs, g = self.groups
+        cdef bint anybody = False
+        self.first_member.enabled_from(i, i + 1, self.enabled)
+        for j in range(m):
+            anybody = anybody or self.enabled[j]
+        if anybody:
+            self.combiner.combine(1, o, self.table + i * m * o, 0, self.enabled, self.combined + i * o,
+                                  self.deviations + i * g, self.combiner.scratch)
+        else:
+            self.answer_nothing(1, o, self.combined + i * o, self.deviations + i * g)
+        self.bound(1, self.combined + i * o, self.deviations + i * g)
+
+    cdef void bound(self, Py_ssize_t n, double* combined, double* deviations) noexcept nogil:
+        """The median of the first targets, before members know anything; and no negative numbers if there were none."""
+        cdef Py_ssize_t i, j, T = self.targets
+        cdef double most
+        if self.fences is None:
+            return
+        for i in range(n):
+            for j in range(T):
+                if self.fences.is_young():
+                    combined[i * T + j] = self.fences.mean_data[j]
+                    deviations[i * T + j] = self.fences.deviation(j, &most)
+                    if deviations[i * T + j] == 0.0:
+                        deviations[i * T + j] = 1.0
+                if self.intervals.positive and 0.0 <= self.intervals.least_data[j] < INFINITY:
+                    combined[i * T + j] = fmax(combined[i * T + j], 0.0)
+
+    cdef void tell(self, Py_ssize_t i) noexcept nogil:
+        """Tell members the targets of row i, within the fences about what was predicted."""
+        cdef Py_ssize_t T = self.targets
+        if self.nearby is not None:
+            self.nearby.test_row(i, self.local + i * T, self.ratios + i * T)
+        memcpy(self.clipped + i * T, self.y + i * T, T * sizeof(double))
+        if self.fences is not None:
+            if self.weights == NULL or self.weights[i] > 0.0:
+                self.fences.tell(self.y + i * T, self.combined + i * T, self.deviations + i * T,
+                                 NULL if self.nearby is None else self.local + i * T, self.clipped + i * T)
+        self.first_member.tell_all(i, self.clipped + i * T, T)
 
     cdef void combine(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         """Combine rows that the members have tested, and learn from them whom to trust."""
         cdef Py_ssize_t i = begin, j, stop, m = self.combiner.n_members, o = self.outputs, g = self.groups
+        cdef const double* y = self.y
+        cdef double* combined = self.combined
+        cdef double* deviations = self.deviations
         cdef bint anybody
+        if self.fences is not None:             # it is known what is answered
+            y, combined, deviations = self.clipped, self.answers, self.innovations_of_rows
         while i < end:
             stop = self.first_member.enabled_from(i, end, self.enabled)
             anybody = False
             for j in range(m):
                 anybody = anybody or self.enabled[j]
+            if self.is_novelty:
+                (<AveragedRanks> self.combiner).held = self.held + i
             if anybody:
-                self.combiner.run(stop - i, o, self.table + i * m * o, self.y + i * (g if self.targets else 1),
-                                  self.joined_before + i, self.counts + i, self.enabled, self.combined + i * o,
-                                  self.deviations + i * g)
+                self.combiner.run(stop - i, o, self.table + i * m * o, y + i * g, self.n_seen_before + i,
+                                  self.counts + i, self.enabled, combined + i * o, deviations + i * g)
             else:
-                self.answer_nothing(stop - i, o, self.combined + i * o, self.deviations + i * g)
+                self.answer_nothing(stop - i, o, combined + i * o, deviations + i * g)
             i = stop
         self.finish(begin, end)
         self.count_losses(begin, end)
+        if self.changes is not None:
+            self.changes.run(end - begin, o, self.answers + begin * o, self.y + begin * (g if self.targets else 1),
+                             self.n_seen_before + begin, self.counts + begin)
 
     cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined,
                              double* deviations) noexcept nogil:
-        """Where all members are disabled."""
+        """Where all members are disabled: the running mean, where there is one."""
         cdef Py_ssize_t i
         for i in range(n * outputs):
-            combined[i] = 0.0 if self.targets else -1.0
+            combined[i] = -1.0 if not self.targets else 0.0
+            if self.fences is not None:
+                combined[i] = self.fences.mean_data[i % outputs]
         for i in range(n * self.groups):
             deviations[i] = 1.0
 
@@ -827,8 +1105,8 @@ cdef class Ensemble(Backend):
         cdef Py_ssize_t i, c, o = self.outputs, n = end - begin
         cdef double* combined = self.combined + begin * o
         cdef double* answers = self.answers + begin * o
-        if self.nearby is not None:
-            self.follow_errors(begin, end)
+        if self.nearby is not None:             # row by row, as there are fences
+            self.follow_errors(begin)
         if self.intervals is not None:
             self.intervals.run(n, combined, self.y + begin * o, self.deviations + begin * o,
                                self.innovations_of_rows + begin * o,
@@ -838,32 +1116,30 @@ cdef class Ensemble(Backend):
             return
         for i in range(n * o):
             combined[i] = 0.5 * (1.0 + combined[i])
-        self.calibration.run(n, o, combined, self.y + begin, self.joined_before + begin, self.counts + begin, answers)
+        self.calibration.run(n, o, combined, self.y + begin, self.n_seen_before + begin, self.counts + begin, answers)
         if self.correction is not None:
             memcpy(combined, answers, n * o * sizeof(double))
-            self.correction.run(n, o, combined, self.y + begin, self.joined_before + begin, answers,
+            self.correction.run(n, o, combined, self.y + begin, self.n_seen_before + begin, answers,
                                 self.factors + begin * o)
         for i in range(n):
             for c in range(o):
-                answers[i * o + c] = 2.0 * answers[i * o + c] - 1.0 if c < self.joined_before[begin + i] else -1.0
+                answers[i * o + c] = 2.0 * answers[i * o + c] - 1.0 if c < self.n_seen_before[begin + i] else -1.0
 
-    cdef void follow_errors(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    cdef void follow_errors(self, Py_ssize_t i) noexcept nogil:
         """Deviations by what errors nearby were, in units of the running one."""
-        cdef Py_ssize_t i, j, k, T = self.targets
-        for i in range(begin, end):
-            self.nearby.test_row(i, self.local + i * T, self.ratios + i * T)
-            for j in range(T):
-                k = i * T + j
-                self.ratios[k] = fmin(fabs(self.y[k] - self.combined[k]) / self.deviations[k], LARGE)
-                self.deviations[k] *= mixed(self.local[k])
-            self.nearby.train_row(i, self.ratios + i * T, 0.0 if self.t + i < FIRST else 1.0, self.local + i * T)
+        cdef Py_ssize_t j, k, T = self.targets
+        for j in range(T):
+            k = i * T + j
+            self.ratios[k] = fmin(fabs(self.y[k] - self.combined[k]) / self.deviations[k], LARGE)
+            self.deviations[k] *= mixed(self.local[k])
+        self.nearby.train_row(i, self.ratios + i * T, 0.0 if self.t + i < FIRST else 1.0, self.local + i * T)
 
     cdef void count_losses(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         """Mistakes, or squared errors, of each member and of all together."""
         cdef Py_ssize_t i, j, k, m = self.combiner.n_members, o = self.outputs
         cdef double loss, error
         cdef const double* scores
-        if self.knows_no_losses:
+        if self.is_novelty:
             return
         for i in range(begin, end):
             for k in range(m + 1):
@@ -874,16 +1150,16 @@ cdef class Ensemble(Backend):
                         error = scores[j] - self.y[i * o + j]
                         loss += error * error
                 else:
-                    loss = self.best(scores, self.joined_before[i]) != <Py_ssize_t> self.y[i]
+                    loss = self.best(scores, self.n_seen_before[i]) != <Py_ssize_t> self.y[i]
                 self.loss_sums[k] += loss
 
-    cdef Py_ssize_t best(self, const double* scores, Py_ssize_t joined) noexcept nogil:
+    cdef Py_ssize_t best(self, const double* scores, Py_ssize_t n_seen) noexcept nogil:
         """The first of the largest scores; -1 if there are no labels."""
         cdef Py_ssize_t c, best = 0
-        for c in range(1, joined):
+        for c in range(1, n_seen):
             if scores[c] > scores[best]:
                 best = c
-        return best if joined else -1
+        return best if n_seen else -1
 
     cdef void commit(self, Py_ssize_t n) noexcept:
         cdef Member member
@@ -893,15 +1169,13 @@ cdef class Ensemble(Backend):
         for transform in self.transforms.values():
             transform.commit(n)
         if self.nearby is not None:
-            self.nearby.commit(n)
+            self.nearby.commit()
         if n:
-            if self.fences is not None:
-                self.fences.commit(self.y, n)
             if self.lags:
                 self.remember(n)
             self.t += n
             if self.task == "classes":
-                self.joined = max(self.joined_before[n - 1], <Py_ssize_t> self.y[n - 1] + 1)
+                self.n_seen = max(self.n_seen_before[n - 1], <Py_ssize_t> self.y[n - 1] + 1)
             if self.task == "novelty" and self.t in YOUNG:
                 (<AveragedRanks> self.combiner).begin_anew()
         self.rows, self.is_shared = 0, False
@@ -924,9 +1198,35 @@ cdef class Ensemble(Backend):
         return np.ascontiguousarray(np.hstack([examples, whole[rows].reshape(len(examples), -1)]))
 
     def learn(self, examples, y, weights=None, Py_ssize_t labels=0, dict trace=None):
-        if self.lags:
-            examples = self.with_lags(examples, y)
-        return Backend.learn(self, examples, y, weights, labels, trace)
+        """The same; targets of a series that are NaN are not learned, and what is predicted for them is their value.
+        Innovations of these rows are NaN."""
+        if not self.lags:
+            return Backend.learn(self, examples, y, weights, labels, trace)
+        parts, traces, begin = [], [], 0
+        for hole in [*np.flatnonzero(np.isnan(y).any(axis=1)), len(y)]:
+            rows = slice(begin, hole)
+            if begin < hole or len(y) == 0:
+                known = None if trace is None else {}
+                traces.append(known)
+                parts.append(Backend.learn(self, self.with_lags(examples[rows], y[rows]), y[rows],
+                                           None if weights is None else weights[rows], labels, known))
+            if hole < len(y):
+                traces.append({"leasts": self.intervals.least[None].copy()})
+                parts.append(self.pass_by(examples[hole:hole + 1], y[hole]))
+            begin = hole + 1
+        if trace is None:
+            return None
+        trace.update({name: np.concatenate([each[name] for each in traces]) for name in traces[0]})
+        return tuple(np.concatenate(found) for found in zip(*parts))
+
+    def pass_by(self, examples, y):
+        """The answer for a row of a series whose target is NaN, at least in part: it becomes a value of the series."""
+        nothing = np.full((1, self.targets), np.nan)
+        if self.t == 0:
+            return np.zeros((1, self.targets)), np.ones((1, self.targets)), nothing
+        scores, deviations = Backend.scores(self, self.next_rows(examples))
+        self.latest[:] = np.concatenate([self.latest[1:], np.where(np.isnan(y), scores, y)])
+        return scores, deviations, nothing
 
     cdef int trace_block(self, dict trace, Py_ssize_t first, Py_ssize_t rows, Py_ssize_t n) except -1:
         """Least targets before each row, for intervals, and what probabilities were multiplied by, for rare classes."""
@@ -947,24 +1247,44 @@ cdef class Ensemble(Backend):
             return Backend.scores(self, examples)
         latest, found = self.latest, []
         for i in range(len(examples)):
-            found.append(Backend.scores(self, self.ahead(examples[i:i + 1], latest)))
+            found.append(Backend.scores(self, self.next_rows(examples[i:i + 1], latest)))
             latest = np.concatenate([latest, found[i][0]])[1:]
         return tuple(np.concatenate(parts) for parts in zip(*found))
 
-    def ahead(self, examples, latest=None):
+    def next_rows(self, examples, latest=None):
         """The first rows that follow a series, by default its `latest` values, as members see them."""
         past = self.latest if latest is None else latest
         return np.ascontiguousarray(np.hstack([examples, np.repeat(past.reshape(1, -1), len(examples), axis=0)]))
+
+    def simulated(self, Py_ssize_t steps, Py_ssize_t paths, seed):
+        """Ways on which a series may go on, shape (paths, steps, targets): each value is the one predicted for its way,
+        and an innovation of the past, of either sign."""
+        rng, least = np.random.default_rng(seed), self.intervals.least if self.intervals.positive else -np.inf
+        known, latest, found = self.innovations, np.repeat(self.latest[None], paths, axis=0), []
+        for _ in range(steps):
+            f, deviations = Backend.scores(self, np.ascontiguousarray(latest.reshape(paths, -1)))
+            drawn = known[rng.integers(len(known), size=paths)] if len(known) >= FEWEST else np.abs(
+                rng.normal(size=f.shape))
+            low, high = interval_ends(f, drawn * deviations, least)
+            value = np.where(rng.random(f.shape) < 0.5, low, high)
+            found.append(value)
+            latest = np.concatenate([latest[:, 1:], value[:, None]], axis=1)
+        return np.stack(found, axis=1)
 
     cdef void run_block(self, Py_ssize_t n, const double* y, double* scores, Py_ssize_t stride, double* deviations,
                         double* innovations) noexcept nogil:
         """Members one after another, or side by side, then the combiner."""
         cdef Py_ssize_t k
-        if self.is_shared:
-            self.pool.call(run_task, <void*> self, self.n_dealt)
-        for k in range(self.n_dealt if self.is_shared else 0, self.combiner.n_members):
-            self.run_member(self.order[k] if self.is_shared else k)
-        self.combine(0, n)
+        if self.fences is not None or self.is_novelty:  # all must have predicted a row before anybody is told of it
+            for k in range(n):
+                self.test(k, scores, NULL)
+                self.train(k)
+        else:
+            if self.is_shared:
+                self.pool.call(run_task, <void*> self, self.n_dealt)
+            for k in range(self.n_dealt if self.is_shared else 0, self.combiner.n_members):
+                self.run_member(self.order[k] if self.is_shared else k)
+            self.combine(0, n)
         memcpy(scores, self.answers, n * self.outputs * sizeof(double))
         memcpy(deviations, self.deviations, n * self.groups * sizeof(double))
         if self.intervals is not None:
@@ -992,34 +1312,42 @@ cdef class Ensemble(Backend):
                     while isinstance(refused.error, MemberError):
                         refused = refused.error # of an ensemble in the ensemble
                     refused.member.disable(refused.error)
+                    refused.member.wait(self.t + 1)
                     self.warn_of(refused.member)
 
-    cdef int settle(self) except -1:
+    cdef int resolve(self) except -1:
         """Warn of members that were disabled in the latest block, and raise what signals have raised in a member's own
         code."""
         cdef Member member
         for member in self.members:
             if isinstance(member.backend, Ensemble) and not member.disabled:
-                member.backend.settle()
+                member.backend.resolve()
             if member.disabled and member.text is None:
                 member.find_reason()
+                member.wait(self.t)
                 self.warn_of(member)
             if member.signal is not None:
                 signal, member.signal = member.signal, None
                 raise signal
-            member.backend.settle()
+            member.backend.resolve()
+        if all(member.disabled for member in self.members):
+            answer = "the running mean" if self.fences else "nothing"
+            self.warn(f"All members are disabled, and the ensemble answers {answer}.")
         return 0
 
     def warn_of(self, Member member):
         """Say that a member is disabled."""
+        self.warn(f"The member {member.name!r} is disabled, the others go on: {member.text}")
+
+    def warn(self, text):
+        """Say what goes wrong."""
         from onlinekernels.base.status import LearningWarning, level_outside
 
-        warnings.warn(f"The member {member.name!r} is disabled, the others go on: {member.text}", LearningWarning,
-                      stacklevel=level_outside())
+        warnings.warn(text, LearningWarning, stacklevel=level_outside())
 
     def enabled_members(self):
         """Which members take part."""
-        return np.array([not member.disabled for member in self.members])
+        return np.array([not member.disabled and member.t >= member.unheard for member in self.members])
 
     def members_scores(self, examples):
         """Scores of all members as of now, shape (n, members, outputs); 0 of those that are disabled."""
@@ -1061,8 +1389,8 @@ cdef class Ensemble(Backend):
     cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
                       Py_ssize_t spread) except -1:
         cdef Py_ssize_t i, outputs = self.outputs_now(), m = len(self.members), g = self.groups
-        room = np.zeros(n * (m * (outputs + g) + outputs + g))
-        cdef double* table = <double*> array_data(room)
+        memory = np.zeros(n * (m * (outputs + g) + outputs + g))
+        cdef double* table = <double*> array_data(memory)
         cdef double* spreads = table + n * m * outputs
         cdef double* answers = spreads + n * m * g
         cdef double* found = answers + n * outputs
@@ -1084,8 +1412,9 @@ cdef class Ensemble(Backend):
         if not flags.any():
             self.answer_nothing(n, outputs, answers, deviations)
             return 0
-        self.combiner.evaluate(n, outputs, table, self.joined, <const unsigned char*> array_data(flags), answers,
+        self.combiner.evaluate(n, outputs, table, self.n_seen, <const unsigned char*> array_data(flags), answers,
                                deviations)
+        self.bound(n, answers, deviations)
         if self.nearby is not None:
             near = np.empty(n * (self.n_features + 2 * self.targets))
             rows = <double*> array_data(near)
@@ -1100,17 +1429,17 @@ cdef class Ensemble(Backend):
         cdef double* p = <double*> array_data(likely)
         for i in range(n * outputs):
             p[i] = 0.5 * (1.0 + answers[i])
-        self.calibration.evaluate(n, outputs, p, self.joined, answers)
+        self.calibration.evaluate(n, outputs, p, self.n_seen, answers)
         if self.correction is not None:
             memcpy(p, answers, n * outputs * sizeof(double))
-            self.correction.evaluate(n, outputs, p, self.joined, answers)
+            self.correction.evaluate(n, outputs, p, self.n_seen, answers)
         for i in range(n * outputs):
             answers[i] = 2.0 * answers[i] - 1.0
         return 0
 
     def threshold(self):
         """Of a detector: ranks below it are alerts."""
-        return (<AveragedRanks> self.combiner).level
+        return (<AveragedRanks> self.combiner).level()
 
     def named(self):
         """The members by name."""
@@ -1118,54 +1447,53 @@ cdef class Ensemble(Backend):
 
     # ---- State --------------------------------------------------------------------------------
 
-    def parts(self):
-        """What is kept beside the members, by name."""
-        found = {"combiner": self.combiner, "calibration": self.calibration, "correction": self.correction,
-                 "intervals": self.intervals, "fences": self.fences, "nearby": self.nearby}
-        return {name: part for name, part in found.items() if part is not None}
+    FIELDS = (
+        Count("t"), Count("n_seen"), Count("stride", at_least(SPACING)),
+        Buffer("losses", not_negative), Buffer("latest"),
+        Array("times", np.int64, ("entries",), ordered),
+        Array("past_weights", float, ("entries", "groups", "n_members")),
+        Array("past_losses", float, ("entries", "n_losses")),
+        Part("combiner"), Part("calibration"), Part("correction"), Part("intervals"), Part("fences"), Part("nearby"),
+        Part("last"), Part("changes"),
+        Parts("transforms", when=lambda ensemble: ensemble.transforms))
+
+    def sizes(self, state):
+        """Weights and losses have one for each member; losses one more, of the ensemble."""
+        return {"n_members": len(self.members), "n_losses": len(self.members) + 1}
+
+    def stored(self):
+        """The history as arrays."""
+        n, m, columns = len(self.history), len(self.members), list(zip(*self.history)) or [(), (), ()]
+        times, weights, losses = (np.array(column) for column in columns)
+        return {"times": times.astype(np.int64), "past_weights": weights.reshape(n, self.groups, m),
+                "past_losses": losses.reshape(n, m + 1)}
+
+    def fits(self, state):
+        """Members, transforms and the history have seen the same rows."""
+        t, times = state["t"], state["times"]
+        if len(times) > ENTRIES or times.min(initial=1) < 1 or times.max(initial=0) > t:
+            raise ValueError("times are too many, or not those of rows")
+        if any(transform["t"] != t for transform in state.get("transforms", {}).values()):
+            raise ValueError("the transforms have not seen the rows that the members have learned")
+        if any(not member.disabled and member.begun + member.t != t for member in self.members):
+            raise ValueError("the members have not learned the same rows")
+        if any(max(member.label_codes, default=-1) >= state["n_seen"] for member in self.members):
+            raise ValueError("the labels of a member have not joined")
+
+    def resume(self, state):
+        """Take over a checked state."""
+        past = zip(state["times"].tolist(), state["past_weights"].copy(), state["past_losses"].copy())
+        self.history, self.looked = list(past), state["t"]
+        past = "times", "past_weights", "past_losses"
+        assign(self, {name: value for name, value in state.items() if name not in past})
 
     def state(self):
-        """What is learned, by name, but for the members."""
-        times = [t for t, _, _ in self.history]
-        found = {"t": int(self.t), "joined": int(self.joined), "stride": int(self.stride), "losses": self.losses.copy(),
-                 "latest": self.latest.copy(), "history": {"t": np.array(times, dtype=np.int64)}}
-        if times:
-            found["history"]["weights"] = np.array([weights for _, weights, _ in self.history])
-            found["history"]["losses"] = np.array([losses for _, _, losses in self.history])
-        if self.transforms:
-            found["transforms"] = {name: transform.state() for name, transform in self.transforms.items()}
-        return {**found, **{name: part.state() for name, part in self.parts().items()}}
+        """What is learned, but for the members."""
+        return state_of(self)
 
     def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        t, joined, stride = (state[name] for name in ("t", "joined", "stride"))
-        for count, least in ((t, 0), (joined, 0), (stride, SPACING)):
-            if type(count) is not int or not least <= count < 1 << 62:
-                raise ValueError("t, joined or stride is not a number of rows or labels")
-        losses = check_array(state["losses"], "losses", np.float64, self.losses.shape)
-        latest = check_array(state["latest"], "latest", np.float64, self.latest.shape)
-        times = check_array(state["history"]["t"], "times", np.int64, (-1,))
-        in_order = len(times) <= ENTRIES and (np.diff(times, prepend=0) > 0).all() and times.max(initial=0) <= t
-        if (losses < 0.0).any() or not in_order:
-            raise ValueError("losses are negative, or the history has times that are not in order")
-        groups, m = self.combiner.weights().shape
-        history = []
-        if len(times):
-            weights = check_array(state["history"]["weights"], "weights", np.float64, (len(times), groups, m))
-            sums = check_array(state["history"]["losses"], "losses", np.float64, (len(times), m + 1))
-            history = [(int(time), w.copy(), s.copy()) for time, w, s in zip(times, weights, sums)]
-        for name, part in self.parts().items():
-            part.restore(state[name])
-        for name, transform in self.transforms.items():
-            transform.restore(state["transforms"][name])
-        if any(transform.t != t for transform in self.transforms.values()):
-            raise ValueError("the transforms have not seen the rows that the members have learned")
-        if any(not member.disabled and member.t != t for member in self.members):
-            raise ValueError("the members have not learned the same rows")
-        if any(max(member.label_codes, default=-1) >= joined for member in self.members):
-            raise ValueError("the labels of a member have not joined")
-        self.t, self.joined, self.looked, self.stride, self.history = t, joined, t, stride, history
-        self.losses[:], self.latest[:] = losses, latest
+        """Go on from what `state` gave; ValueError, and nothing changed, if it cannot be."""
+        restore(self, {name: value for name, value in state.items() if name != "members"})
 
     def _check(self):
         """Assert what must always hold."""
@@ -1173,7 +1501,7 @@ cdef class Ensemble(Backend):
         self.combiner._check()
         assert len(self.history) <= ENTRIES and self.rows == 0
         for member in self.members:
-            assert member.disabled or member.t == self.t
+            assert member.disabled or member.begun + member.t == self.t
         for transform in self.transforms.values():
             assert transform.t == self.t
             transform._check()

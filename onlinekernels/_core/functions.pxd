@@ -22,13 +22,13 @@ cdef enum PieceBuffer:
     CENTERED            # rows about the origin, or as they came
     SCALED              # rows behind a scaler
     SQUARES
-    TILTS
+    ORIGIN_PRODUCTS
     INNER
     OWN_INNER
     L1
     OWN_L1
     DENSE_ROW
-    FACTS
+    CACHED
     OWN
     WORK
     WIDENED
@@ -53,7 +53,7 @@ cdef class Piece(Memory):
     cdef double* dense_row              # one sparse row spread out; 0 between uses
     cdef object example                 # the object that is being learned
     cdef double* square                 # |x|^2 about the origin
-    cdef double* tilt                   # <origin, x> about the origin
+    cdef double* origin_product                   # <origin, x> about the origin
     cdef double* own                    # k(x, x)
     cdef Py_ssize_t slot                # of the row that is being learned, -1 as long as it has none
     cdef bint joins                     # whether that row becomes an inducing point
@@ -64,11 +64,11 @@ cdef class Piece(Memory):
     cdef char* own_inner                # (rows, rows)
     cdef double* l1                     # the same for city-block distances
     cdef double* own_l1                 # the same for the rows with each other
-    cdef bint turned                    # inner is (slots, stride) instead: a row for each slot
+    cdef bint transposed                    # inner is (slots, stride) instead: a row for each slot
     cdef bint narrow                    # inner is float32 and must be widened
     cdef double* widened                # one row of it as float64
     # Kernel values
-    cdef double* facts                  # (n_facts, rows): what the kernel wants to know of each row
+    cdef double* cached                  # (n_cached, rows): what the kernel wants to know of each row
     cdef double* work                   # a row of kernel values, and what it takes to compute them
     cdef const double* values           # of the row that was looked at last, with all slots in use
     cdef object values_array            # keeps these alive if they came from Python
@@ -112,7 +112,7 @@ cdef struct Term:
     bint stays_out              # and the terms that are there take it over
 
 
-cdef struct Outcome:
+cdef struct Removal:
     # How a budget makes room for a candidate
     Py_ssize_t slot             # of the term that goes; NOBODY; or CANDIDATE if it is the candidate that does not come
     Py_ssize_t partner          # of the term that takes over what goes, or NOBODY
@@ -147,7 +147,7 @@ cdef class Example(Memory):
     # What the rule decides
     cdef Move move                      # what becomes of f and of the loss's scalar
     cdef Norms without_candidate         # exact norms: what they become if a budget keeps the new term out
-    cdef Norms ahead_without_candidate   # and those of the output ahead of the labels
+    cdef Norms future_without_candidate   # and those of the output ahead of the labels
     cdef bint all_labels                # whether the term has a coefficient for every output
     cdef Term term                      # the one that enters
     cdef Descent descent                # where each weight has a step of its own
@@ -161,17 +161,17 @@ cdef class Example(Memory):
     cdef int failure                    # see above; NONE for nothing
     cdef object error                   # the exception behind it, or its class and words
 
-    cdef int make_room(self, Py_ssize_t width, int channels, Py_ssize_t nodes, Py_ssize_t decision) except -1
+    cdef int reserve(self, Py_ssize_t width, int channels, Py_ssize_t nodes, Py_ssize_t decision) except -1
 
 
 cdef class Outputs:
-    cdef readonly Py_ssize_t joined         # labels that there are now: the one place that knows
+    cdef readonly Py_ssize_t n_seen         # labels that there are now: the one place that knows
     cdef readonly Py_ssize_t n              # outputs that move: the labels and, if they learn ahead, those to join next
-    cdef readonly bint ahead                # whether labels learn before they join
+    cdef readonly bint future                # whether labels learn before they join
     cdef readonly Py_ssize_t n_nodes        # numbers of scratch that `apply` and `distances` want
 
     cdef Py_ssize_t kept(self) noexcept nogil
-    cdef void let_join(self, Py_ssize_t joined) noexcept nogil
+    cdef void set_seen(self, Py_ssize_t n_seen) noexcept nogil
     cdef void apply(self, double* scores, double* nodes) noexcept nogil
     cdef void distances(self, Py_ssize_t y, double* out, double* nodes) noexcept nogil
     cdef double kappa(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil
@@ -202,7 +202,7 @@ cdef class Scratch(Memory):
     cdef double* slot_products          # and kappa times those in f
 
     @cython.final
-    cdef int make_room(self, Py_ssize_t width, Py_ssize_t nodes) except -1
+    cdef int reserve(self, Py_ssize_t width, Py_ssize_t nodes) except -1
     cdef void let_go(self) noexcept
 
 
@@ -223,9 +223,11 @@ cdef class Function:
     cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil
     cdef void fold(self, Scratch w) noexcept nogil
     cdef Py_ssize_t piece_rows(self)
+    cdef Py_ssize_t most_rows(self)
     cdef Py_ssize_t rows_to_evaluate(self)
     # To be implemented where terms can go
-    cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil
+    cdef bint consult(self, Scratch w, Example e, long long t) noexcept nogil
+    cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil
     cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil
     cdef void evaluate_slot(self, Scratch w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil
@@ -236,6 +238,7 @@ cdef class Function:
     # Where it applies
     cdef double descend(self, Scratch w, const Term* term, Py_ssize_t i, const Descent* descent) noexcept nogil
     cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil
+    cdef bint stagger(self, Py_ssize_t rows) noexcept
     cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil
     cdef double feature_size(self, double own) noexcept nogil
     cdef int close(self, Scratch w) except -1
@@ -252,4 +255,4 @@ cdef class Function:
     cdef void make_true(self, Scratch w, int last, double* out) noexcept nogil
     cdef open_start(self, Scratch w, points, kept)
     cdef Py_ssize_t start_row(self, Scratch w, Py_ssize_t i) except -1
-    cdef int settle_start(self, Scratch w, points, Py_ssize_t i) except -1
+    cdef int resolve_start(self, Scratch w, points, Py_ssize_t i) except -1

@@ -14,11 +14,13 @@ from onlinekernels._core.arrays import check_array
 from onlinekernels._core.formulas.frame cimport (MAX_CHANNELS, frame_advance, frame_is_bad, frame_reset, frame_row,
                                                  frame_store)
 from onlinekernels._core.formulas.vecmath cimport ok_all_finite, ok_all_finite_f
+from onlinekernels._core.schema import Array, Size
 
 # ---- Memory of one call: nothing that belongs to a call lives in the model -----------------------
-# What a call needs is in three objects: the piece of rows that is open (`Piece`), what one kind of function computes on the
-# way (a subclass of `Scratch` for each), and one example as form and rule see it (`Example`).  The engine lends them and takes
-# them back, so that a call with one example does not ask for memory; no two calls at the same time have the same ones.
+# What a call needs is in three objects: the piece of rows that is open (`Piece`), what one kind of function computes on
+# the way (a subclass of `Scratch` for each), and one example as form and rule see it (`Example`). The engine lends them
+# and takes them back, so that a call with one example does not ask for memory; no two calls at the same time have the
+# same ones.
 
 cdef class Memory:
     """Buffers that grow as a call needs them; who has them numbers them, from 0 to MOST_BUFFERS - 1."""
@@ -60,10 +62,10 @@ cdef class Piece(Memory):
         self.rows, self.slot, self.joins = rows, -1, False
         self.x = NULL
         self.start, self.index, self.value = NULL, NULL, NULL
-        self.square = self.tilt = self.l1 = self.own_l1 = NULL
+        self.square = self.origin_product = self.l1 = self.own_l1 = NULL
         self.inner = self.own_inner = NULL
         self.first = self.stride = 0
-        self.turned = self.narrow = False
+        self.transposed = self.narrow = False
         self.values = NULL
 
     cdef void let_go(self) noexcept:
@@ -82,7 +84,7 @@ cdef Py_ssize_t apart(Py_ssize_t width) noexcept:
 # `evaluate` and `decide` write here and nowhere else; `carry_out` reads.
 
 cdef enum:
-    WORK_ROWS = 3       # of `Example.work`
+    WORK_ROWS = 4       # of `Example.work`
 
 cdef enum ExampleBuffer:
     EXAMPLE_NUMBERS
@@ -97,8 +99,8 @@ cdef class Example(Memory):
     def __cinit__(self):
         self.width = -1
 
-    cdef int make_room(self, Py_ssize_t width, int channels, Py_ssize_t nodes, Py_ssize_t decision) except -1:
-        """Room for so many outputs and nodes of their structure, and for a decision of so many bytes. O(width) if it is new."""
+    cdef int reserve(self, Py_ssize_t width, int channels, Py_ssize_t nodes, Py_ssize_t decision) except -1:
+        """Room for outputs, nodes of their structure, and a decision of so many bytes. O(width) if it is new."""
         cdef Py_ssize_t n = max(width, 2)           # a pair of labels
         cdef double* row
         self.failure = NONE
@@ -133,19 +135,14 @@ cdef class Example(Memory):
 cdef class Outputs:
     """Labels 0, ..., n - 1, or targets: kappa is the identity, Delta is 1 between different ones.
 
-    Parameters
-    ----------
-    n : int
-        Number of labels.
-    ahead : bool
-        Labels learn before they join, all the same: each is wrong at every example so far. One output more than there
-        are labels, the next one to join, knows what all of them know. There may be several, which are copies of it, so
-        that labels can join without the interpreter.
+    Where labels learn `future`, before they join, all do the same: each is wrong at every example so far. One output
+    more than there are labels, the next one to join, knows what all of them know. There may be several, which are
+    copies of it, so that labels can join without the interpreter.
     """
 
-    def __init__(self, Py_ssize_t n, bint ahead=False):
-        self.ahead = ahead
-        self.set_kept(n + ahead)
+    def __init__(self, Py_ssize_t n, bint future=False):
+        self.future = future
+        self.set_kept(n + future)
 
     def can_grow(self):
         """Whether labels may join: those of a structure cannot. O(1)."""
@@ -153,25 +150,25 @@ cdef class Outputs:
 
     cdef Py_ssize_t kept(self) noexcept nogil:
         """Outputs that know something of their own: the labels, and the one that is ahead of them. O(1)."""
-        return self.joined + self.ahead
+        return self.n_seen + self.future
 
     def set_kept(self, Py_ssize_t kept):
         """There are so many, and no copies. O(1)."""
-        self.n, self.joined = kept, kept - self.ahead
+        self.n, self.n_seen = kept, kept - self.future
 
-    def set_joined(self, Py_ssize_t joined):
+    def set_n_seen(self, Py_ssize_t n_seen):
         """So many labels have joined. O(1)."""
-        self.let_join(joined)
+        self.set_seen(n_seen)
 
     def set_copies(self, Py_ssize_t n):
         """There are n outputs now, the last ones copies of the one that is ahead. O(1)."""
         self.n = n
 
-    cdef void let_join(self, Py_ssize_t joined) noexcept nogil:
+    cdef void set_seen(self, Py_ssize_t n_seen) noexcept nogil:
         """So many labels there are now: O(1)."""
-        self.joined = joined
-        if not self.ahead:
-            self.n = joined
+        self.n_seen = n_seen
+        if not self.future:
+            self.n = n_seen
 
     cdef void apply(self, double* scores, double* nodes) noexcept nogil:
         """scores <- kappa @ scores. O(n); O(nodes) for a taxonomy, O(n^2) for a matrix."""
@@ -211,17 +208,9 @@ cdef class Outputs:
 
 
 cdef class TaxonomyOutputs(Outputs):
-    """Labels that are nodes of a tree: kappa (65) and Delta (62).
+    """Labels that are nodes of a tree: kappa (65) and Delta (62)."""
 
-    Parameters
-    ----------
-    parent : array of int64
-        The parent of each node; -1 for a root, and parents first.
-    place : array of int64
-        The node of each label.
-    """
-
-    cdef object parent_array, place_array   # keep these alive
+    cdef object parent_array, place_array   # int64; keep these alive
     cdef const long long* parent            # of each node; parents come before children, -1 is above roots
     cdef const long long* place             # node of each label
 
@@ -258,8 +247,8 @@ cdef class TaxonomyOutputs(Outputs):
     cdef void distances(self, Py_ssize_t y, double* out, double* nodes) noexcept nogil:
         """(62): half the number of nodes that are an ancestor of exactly one of the two.
 
-        Going down, a node off the path to y is one more, and leaving that path early is made good for by the depth of y:
-        nodes become |ancestors| - 2 |common ancestors|.
+        Going down, a node off the path to y is one more, and leaving that path early is made good for by the depth of
+        y: nodes become |ancestors| - 2 |common ancestors|.
         """
         cdef Py_ssize_t i
         for i in range(self.n_nodes):
@@ -290,13 +279,7 @@ cdef class TaxonomyOutputs(Outputs):
 
 
 cdef class GraphOutputs(Outputs):
-    """Labels with distances of their own; kappa is the identity.
-
-    Parameters
-    ----------
-    table : array of shape (n, n)
-        The distances.
-    """
+    """Labels with distances of their own; kappa is the identity."""
 
     cdef object table_array                 # keeps the table alive
     cdef const double* table                # Delta, (n, n)
@@ -318,15 +301,7 @@ cdef class GraphOutputs(Outputs):
 
 
 cdef class MatrixOutputs(GraphOutputs):
-    """Labels with distances and a kernel of their own.
-
-    Parameters
-    ----------
-    table : array of shape (n, n)
-        The distances.
-    kernel : array of shape (n, n)
-        kappa, symmetric.
-    """
+    """Labels with distances and a kernel of their own."""
 
     cdef object kernel_array                # keeps the kernel alive
     cdef const double* kernel               # kappa, (n, n)
@@ -368,7 +343,7 @@ cdef class Scratch(Memory):
     def __cinit__(self):
         self.piece, self.width = Piece(), -1
 
-    cdef int make_room(self, Py_ssize_t width, Py_ssize_t nodes) except -1:
+    cdef int reserve(self, Py_ssize_t width, Py_ssize_t nodes) except -1:
         """Room for so many outputs, and nodes of their structure. O(width) if it is new."""
         cdef Py_ssize_t n = max(width, 2)           # a pair of labels
         if width == self.width:
@@ -391,21 +366,14 @@ cdef class Scratch(Memory):
 cdef class Function:
     """A function with several channels.
 
-    Parameters
-    ----------
-    n_features, dtype
-        Of examples.
-    channels : int
-        f, then what moves with it.
-    outputs : Outputs
-        The labels.
-
-    Complexities are those of n terms of d features, for one output and channel; `O(f)` is what one evaluation of f costs: O(n d)
-    for terms, O(d) for weights, O(d log n) for trees. A representation implements `open`, `evaluate`, `add` and `fold`; if a
-    budget can take terms out again, `make_way`, `expiring` and `drop`, and what exact norms need of them. For Python it
-    implements `widen` (more outputs, which are 0), `copy_last` (outputs from the n-th on become what the one before them is),
-    `begin_from`, `state`, `restore` and `_check`.
+    Complexities are those of n terms of d features, for one output and channel; `O(f)` is what one evaluation of f
+    costs: O(n d) for terms, O(d) for weights, O(d log n) for trees. A representation implements `open`, `evaluate`,
+    `add` and `fold`; if a budget can take terms out again, `make_way`, `expiring` and `drop`, and what exact norms need
+    of them. For Python it implements `widen` (more outputs, which are 0), `copy_last` (outputs from the n-th on become
+    what the one before them is), `begin_from`, `stored`, `resume` and `_check`.
     """
+
+    FIELDS = Array("frame", np.float64, ("channels", "channels")), Size("labels")
 
     def __init__(self, Py_ssize_t n_features, dtype, int channels, Outputs outputs):
         self.n_features = n_features
@@ -421,10 +389,10 @@ cdef class Function:
 
     cdef int make_ready(self, Scratch w) except -1:
         """Room in the scratch for what this function needs of one row. O(1), unless outputs have come."""
-        return w.make_room(self.width, self.outputs.n_nodes)
+        return w.reserve(self.width, self.outputs.n_nodes)
 
     cpdef bint is_row(self, x) except -1:
-        """Whether x is one example just as the loop reads it: a row of an array, finite numbers in the right precision. O(d)."""
+        """Whether x is a row as the loop reads it: finite numbers in the right precision. O(d)."""
         cdef Py_buffer view
         cdef bint fits
         if self.takes_objects or type(x) is not ndarray:
@@ -449,8 +417,9 @@ cdef class Function:
         return 0
 
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        """Get ready for rows first, ..., first + m - 1 of the call's source: k(x, x) into w.piece.own; room for m new terms if
-        they are to be learned. Unless by_slots is -1, all of the channels up to it may be summed up at once. O(m f)."""
+        """Get ready for rows first, ..., first + m - 1 of the call's source: k(x, x) into w.piece.own; room for m new
+        terms if they are to be learned. Unless by_slots is -1, all of the channels up to it may be summed up at once.
+        O(m f)."""
         raise NotImplementedError
 
     cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
@@ -469,16 +438,24 @@ cdef class Function:
         """Rows that are learned at a time. O(1)."""
         return 4096
 
+    cdef Py_ssize_t most_rows(self):
+        """How many may be, if others learn the same rows. O(1)."""
+        return self.piece_rows()
+
     cdef Py_ssize_t rows_to_evaluate(self):
         """Rows that are evaluated at a time. O(1)."""
         return 256
 
-    cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+    cdef bint consult(self, Scratch w, Example e, long long t) noexcept nogil:
+        """Ask a budget in Python who will go for the term that has been decided about; as `Budget.consult`."""
+        return True
+
+    cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
         """Ask the budget who goes for the term that is ready to enter with example i, and let those that stay take over
-        what they can. Nobody has left or entered then. As the budget's `make_room` and `redistribute`."""
-        outcome.slot = outcome.partner = NOBODY
-        outcome.share = outcome.loss = 0.0
-        outcome.shrink, outcome.residual = 1.0, -1.0
+        what they can. Nobody has left or entered then. As the budget's `evict` and `redistribute`."""
+        removal.slot = removal.partner = NOBODY
+        removal.share = removal.loss = 0.0
+        removal.shrink, removal.residual = 1.0, -1.0
 
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
         """The slot of a term that f may not use after example t, or NOBODY. O(1)."""
@@ -516,16 +493,20 @@ cdef class Function:
         return square
 
     def square_from_python(self):
-        """The same for kernels in Python, which may be asked between two examples only; None where not possible. O(n f)."""
+        """The same for kernels in Python, asked between two examples; None where not possible. O(n f)."""
         return None
 
     cdef double descend(self, Scratch w, const Term* term, Py_ssize_t i, const Descent* descent) noexcept nogil:
-        """Carry out a term, coefficients for a step of 1, by a step of each weight's own; return the mean of these. O(d)."""
+        """Carry out a term by a step of each weight's own; return the mean of these. O(d)."""
         return NAN
 
     cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
         """What all hypotheses since the first say together: of functions that keep every term. O(n)."""
         return NAN
+
+    cdef bint stagger(self, Py_ssize_t rows) noexcept:
+        """Let what happens at every so many rows happen so many earlier than usual; whether anything does. O(1)."""
+        return False
 
     cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil:
         """Whether an example is small enough for the kernel's arithmetic. O(1)."""
@@ -630,7 +611,7 @@ cdef class Function:
         cdef Scratch w = self.new_scratch()
         cdef Example example = Example()
         cdef Term* term = &example.term
-        cdef Outcome outcome
+        cdef Removal removal
         cdef Py_ssize_t i, k, slot, n, row, rows
         alpha = np.asarray(alpha, dtype=float)
         self.check_start(points, alpha, pairs)
@@ -638,7 +619,7 @@ cdef class Function:
         kept = np.arange(total) if self.keeps == "knots" else np.flatnonzero((alpha != 0).any(axis=0))
         n, rows = len(kept), len(alpha) if pairs is None else 2
         self.make_ready(w)
-        example.make_room(self.width, self.frame.channels, self.outputs.n_nodes, 0)
+        example.reserve(self.width, self.frame.channels, self.outputs.n_nodes, 0)
         points = self.open_start(w, points, kept)
         for i in range(n):
             term.n = rows                       # a budget may have given the one before more
@@ -648,17 +629,20 @@ cdef class Function:
             for k in range(term.n, self.frame.channels * term.n):
                 term.alpha[k] = 0.0
             row = self.start_row(w, i)
+            example.move.transform[0][0] = 1.0
+            if not self.consult(w, example, t + kept[i] + 1 - total):
+                raise example.error
             self.store(w, term, w.piece.own[row])
-            self.make_way(w, term, row, &outcome)
-            if outcome.slot == CANDIDATE:
+            self.make_way(w, term, row, &removal)
+            if removal.slot == CANDIDATE:
                 continue
-            if outcome.slot != NOBODY:
-                self.drop(w, outcome.slot)
+            if removal.slot != NOBODY:
+                self.drop(w, removal.slot)
             w.piece.slot = -1
             self.add(w, term, row, t + kept[i] + 1 - total)
-            if outcome.shrink != 1.0:
-                self.multiply(w, outcome.shrink)
-            self.settle_start(w, points, i)
+            if removal.shrink != 1.0:
+                self.multiply(w, removal.shrink)
+            self.resolve_start(w, points, i)
         slot = self.expiring(t)
         while slot != NOBODY:
             self.drop(w, slot)
@@ -672,7 +656,7 @@ cdef class Function:
         """Where point i is in the piece that is open. O(1)."""
         return i
 
-    cdef int settle_start(self, Scratch w, points, Py_ssize_t i) except -1:
+    cdef int resolve_start(self, Scratch w, points, Py_ssize_t i) except -1:
         """Point i has been added. O(1)."""
         return 0
 
@@ -683,57 +667,54 @@ cdef class Function:
                 raise ValueError("the labels of a structure are fixed")
             self.widen(width)
             self.width = width
-        if self.outputs.ahead and self.outputs.n < self.width:
+        if self.outputs.future and self.outputs.n < self.width:
             self.copy_last(self.outputs.n)
             self.outputs.set_copies(self.width)
-
-    def knots(self, Py_ssize_t j, int channel, Py_ssize_t labels):
-        """(keys, counts, coefficients (labels, keys), sizes) of coordinate j of an additive function: O(keys)."""
-        raise NotImplementedError
-
-    def component(self, Py_ssize_t j, points, int channel, Py_ssize_t labels):
-        """f_j of an additive function at values of coordinate j, (len(points), labels): O(log keys) for each."""
-        raise NotImplementedError
-
-    def additive_square(self, int channel, Py_ssize_t labels):
-        """|f|^2 of an additive function: O(keys log keys)."""
-        raise NotImplementedError
 
     def true_rows(self, stored, int channel):
         """Stored coordinates (channels, ...) to true ones of a channel. O(their size)."""
         cdef int j
         return sum(self.frame.p[channel][j] * stored[j] for j in range(channel + 1))
 
-    def frame_state(self):
+    @property
+    def channels(self):
+        """Functions that are kept: f, and what moves with it."""
+        return self.frame.channels
+
+    def stored(self):
         """The frame and the number of labels. O(1)."""
         cdef int i, j, c = self.frame.channels
         return {"frame": np.array([[self.frame.p[i][j] for j in range(c)] for i in range(c)]),
-                "labels": int(self.outputs.kept())}
+                "labels": self.outputs.kept()}
 
-    def check_frame(self, state):
+    def fits(self, state):
         """ValueError unless the frame and the number of labels of a state fit. O(1)."""
-        cdef int i, j, c = self.frame.channels
         cdef Frame found = self.frame
-        frame = check_array(state["frame"], "frame", np.float64, (c, c))
-        for i in range(c):
-            for j in range(c):
-                found.p[i][j] = frame[i, j]
+        frame = state["frame"]
+        fill_frame(&found, frame)
         if not np.diag(frame).all() or np.triu(frame, 1).any() or frame_is_bad(&found):
             raise ValueError("the frame is not a regular triangular matrix that would not have been folded")
-        if type(state["labels"]) is not int or not self.outputs.ahead <= state["labels"] <= self.width:
+        if not self.outputs.future <= state["labels"] <= self.width:
             raise ValueError("the number of labels does not fit")
         if not self.outputs.can_grow() and state["labels"] != self.outputs.n:
             raise ValueError("the labels of a structure are fixed")
 
-    def restore_frame(self, state):
+    def check_restored(self):
+        """ValueError if what was taken over from a file, all of it, does not fit together."""
+
+    def resume(self, state):
         """Take over the frame and the number of labels: O(1)."""
-        cdef int i, j, c = self.frame.channels
         self.outputs.set_kept(state["labels"])
-        for i in range(c):
-            for j in range(c):
-                self.frame.p[i][j] = state["frame"][i, j]
+        fill_frame(&self.frame, state["frame"])
 
     def _check(self):
         """Assert every invariant."""
         assert not frame_is_bad(&self.frame)
         assert self.outputs.kept() <= self.outputs.n <= self.width
+
+
+cdef fill_frame(Frame* frame, numbers):
+    cdef int i, j
+    for i in range(frame.channels):
+        for j in range(frame.channels):
+            frame.p[i][j] = numbers[i, j]

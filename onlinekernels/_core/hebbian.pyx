@@ -1,4 +1,4 @@
-"""Principal components in feature space by Hebbian steps: one loop over rows, without Python, done whole or not at all."""
+"""Principal components in feature space by Hebbian steps: one loop over rows, done whole or not at all."""
 from libc.math cimport fabs, fmax, fmin, sqrt
 from libc.string cimport memset
 from onlinekernels._core.formulas.vecmath cimport ok_dot
@@ -10,18 +10,19 @@ cdef double LEAST = 1e-300
 cdef double DUST = 1e-20            # of |x|^2: what is but rounding
 
 
-def advance(const double[:, ::1] coordinates, const long long[::1] known, const double[::1] sizes, double[:, ::1] components,
-            double[:, ::1] traces, double[::1] steps, double[::1] products, double[::1] eigenvalues, double[::1] mean,
-            long long t, long long joined, double meta_rate, double memory, bint adapts, bint center, double[:, ::1] scores,
-            double[:, ::1] work):
+def advance(const double[:, ::1] coordinates, const long long[::1] known, const double[::1] sizes,
+            double[:, ::1] components, double[:, ::1] traces, double[::1] steps, double[::1] products,
+            double[::1] eigenvalues, double[::1] mean, long long t, long long n_seen, double meta_rate, double memory,
+            bint adapts, bint center, double[:, ::1] scores, double[:, ::1] work):
     """Learn rows, given by their coordinates in an orthonormal basis that grows with them.
 
-    With y_c = <w_c, x> and the gradient g_c = y_c (x - sum_{j <= c} y_j w_j) of Sanger, w_c <- w_c + gain_c g_c. The gain is
-    eta_c / (lambda_c + eta_c y_c^2), where lambda_c is the running mean of y_c^2: so steps have the same size, whatever the
-    eigenvalue, and none overshoots; nor is any longer than 1/2. eta_c is the step of c times the size of the row.
+    With y_c = <w_c, x> and the gradient g_c = y_c (x - sum_{j <= c} y_j w_j) of Sanger, w_c <- w_c + gain_c g_c. The
+    gain is eta_c / (lambda_c + eta_c y_c^2), where lambda_c is the running mean of y_c^2: so steps have the same size,
+    whatever the eigenvalue, and none overshoots; nor is any longer than 1/2. eta_c is the step of c times the size of
+    the row.
 
-    Where steps adapt, each is multiplied by 1 + mu <g_c, v_c>, relative to its usual size and in [1/2, 2], with the trace
-    v <- memory (v + gain dg(v)) + gain g, which is no longer than 1.
+    Where steps adapt, each is multiplied by 1 + mu <g_c, v_c>, relative to its usual size and in [1/2, 2], with the
+    trace v <- memory (v + gain dg(v)) + gain g, which is no longer than 1.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def advance(const double[:, ::1] coordinates, const long long[::1] known, const 
     cdef Py_ssize_t n = coordinates.shape[0], r = components.shape[0], i, c, k, m
     cdef double* x = &work[0, 0]
     cdef double* rest = &work[1, 0]             # x - sum_{j <= c} y_j w_j
-    cdef double* turn = &work[2, 0]             # its derivative along the traces
+    cdef double* change = &work[2, 0]             # its derivative along the traces
     cdef double* gradient = &work[3, 0]
     cdef double* w
     cdef double* v
@@ -53,16 +54,16 @@ def advance(const double[:, ::1] coordinates, const long long[::1] known, const 
         for i in range(n):
             m = known[i]
             t += 1
-            while joined < m:
-                if joined < r:
-                    components[joined, joined] = 1.0
-                joined += 1
+            while n_seen < m:
+                if n_seen < r:
+                    components[n_seen, n_seen] = 1.0
+                n_seen += 1
             for k in range(m):
                 if center:
                     mean[k] += (coordinates[i, k] - mean[k]) / t
                 x[k] = rest[k] = coordinates[i, k] - mean[k]
             dust = fmax(DUST * ok_dot(x, x, m), LEAST)
-            memset(turn, 0, m * sizeof(double))
+            memset(change, 0, m * sizeof(double))
             for c in range(r):
                 w, v = &components[c, 0], &traces[c, 0]
                 y = scores[i, c] = ok_dot(w, x, m)
@@ -86,8 +87,8 @@ def advance(const double[:, ::1] coordinates, const long long[::1] known, const 
                     dy = ok_dot(v, x, m)
                     size = 0.0
                     for k in range(m):
-                        turn[k] -= dy * w[k] + y * v[k]
-                        v[k] = memory * (v[k] + gain * (dy * rest[k] + y * turn[k])) + gain * gradient[k]
+                        change[k] -= dy * w[k] + y * v[k]
+                        v[k] = memory * (v[k] + gain * (dy * rest[k] + y * change[k])) + gain * gradient[k]
                         size += v[k] * v[k]
                     if size > 1.0:
                         size = 1.0 / sqrt(size)
@@ -95,4 +96,4 @@ def advance(const double[:, ::1] coordinates, const long long[::1] known, const 
                             v[k] *= size
                 for k in range(m):
                     w[k] += gain * gradient[k]
-    return t, joined
+    return t, n_seen

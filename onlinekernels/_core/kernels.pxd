@@ -22,8 +22,8 @@ cdef enum OpCode:
 
 cdef enum:
     MAX_OPS = 64
-    SQUARE = 0          # facts of a point: |x|^2 about the origin,
-    TILT = 1            # <origin, x> about the origin,
+    SQUARE = 0          # cached with a point: |x|^2 about the origin,
+    ORIGIN_PRODUCT = 1            # <origin, x> about the origin,
     FIRST_NORM = 2      # and 1 / sqrt(k(x, x)) for each NORMALIZE
 
 
@@ -32,7 +32,7 @@ cdef struct Op:
     int degree
     double a
     double b
-    Py_ssize_t fact             # NORMALIZE: which fact of a point it uses
+    Py_ssize_t cached_at             # NORMALIZE: which cached_at of a point it uses
     const double* table         # PRECOMPUTED: a square matrix of `size` rows
     Py_ssize_t size             # rows of the table
     ok_additive additive        # ADDITIVE: K, on coordinates mapped to (x - low) * stretch
@@ -43,7 +43,7 @@ cdef struct Op:
 cdef class Program:
     cdef Op ops[MAX_OPS]        # in the order in which they are carried out
     cdef readonly int n_ops                 # how many
-    cdef readonly Py_ssize_t n_facts        # numbers kept with every point
+    cdef readonly Py_ssize_t n_cached        # numbers kept with every point
     cdef readonly int depth                 # rows of scratch that a row of values needs
     cdef readonly bint needs_inner          # whether it wants inner products,
     cdef readonly bint needs_l1             # or city-block distances
@@ -63,9 +63,9 @@ cdef class Program:
                            double* out) noexcept nogil
     cdef Py_ssize_t index(self, const char* x) noexcept nogil
     cdef double precise_dot(self, const char* x, const char* z) noexcept nogil
-    cdef double facts_from(self, const char* x, double square, double tilt, double* facts,
+    cdef double cache_from(self, const char* x, double square, double origin_product, double* cached,
                            Py_ssize_t stride) noexcept nogil
-    cdef double facts(self, const char* x, double* facts, Py_ssize_t stride) noexcept nogil
+    cdef double cached(self, const char* x, double* cached, Py_ssize_t stride) noexcept nogil
     cdef void row(self, const double* inner, const double* l1, const char* x,
-                  const double* own_facts, Py_ssize_t own_stride, const char* points,
-                  const double* facts, Py_ssize_t stride, Py_ssize_t n, double* work) noexcept nogil
+                  const double* own_cached, Py_ssize_t own_stride, const char* points,
+                  const double* cached, Py_ssize_t stride, Py_ssize_t n, double* work) noexcept nogil

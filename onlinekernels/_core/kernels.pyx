@@ -1,9 +1,8 @@
 """Kernels as small postfix programs over rows of inner products and distances.
 
-A kernel such as ``Gaussian(2) + 0.1*Linear() + Constant()`` becomes the program ``gaussian, linear,
-scale, add, shift``.  It is run on one row at a time: from the inner products of an example with all
-points (one matrix product for a whole chunk, shared by all parts) to the kernel values.  Dispatch is
-per row and operation, never per pair.
+A kernel such as ``Gaussian(2) + 0.1*Linear() + Constant()`` becomes the program ``gaussian, linear, scale, add,
+shift``.  It is run on one row at a time: from the inner products of an example with all points (one matrix product for
+a whole chunk, shared by all parts) to the kernel values.  Dispatch is per row and operation, never per pair.
 """
 import numpy as np
 from libc.math cimport INFINITY, sqrt
@@ -14,6 +13,7 @@ from onlinekernels._core.formulas.additive cimport (OK_MATERN, OK_MAX_ORDER, OK_
 from onlinekernels._core.formulas.vecmath cimport (ok_add_row, ok_affine_row, ok_gaussian_row, ok_l1_block,
                                                    ok_laplacian_row, ok_multiply_row, ok_power_row, ok_precise_dot,
                                                    ok_precise_dot_f, ok_scale_row, ok_shift_row)
+from onlinekernels._core.linalg import numpy_matmul
 
 # ---- Additive kernels ----------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ cdef class Program:
         if len(ops) > MAX_OPS:
             raise ValueError(f"A kernel may have at most {MAX_OPS} parts. Got {len(ops)} instead.")
         self.n_ops = len(ops)
-        self.n_facts = FIRST_NORM
+        self.n_cached = FIRST_NORM
         self.tables, self.bounds, self.mappings = [], [], {}
         for i, op in enumerate(ops):
             self.ops[i] = self.compile(op)
@@ -102,8 +102,8 @@ cdef class Program:
         op.b = description.get("b", 0.0)
         op.degree = description.get("degree", 1)
         if op.code == NORMALIZE:
-            op.fact = self.n_facts
-            self.n_facts += 1
+            op.cached_at = self.n_cached
+            self.n_cached += 1
         if op.code == ADDITIVE:
             op.additive = additive_kernel(description["kernel"])
         if op.code == PRECOMPUTED:
@@ -136,44 +136,43 @@ cdef class Program:
     def choose_origin(self, first_row):
         """The first row, if distances from inner products about 0 would lose digits; else None.
 
-        The rounding of |x|^2 + |z|^2 - 2 <x, z> is eps |x|^2, and the Gaussian divides it by
-        2 width^2: negligible while |x| is a few widths, fatal for data far from 0.
+        The rounding of |x|^2 + |z|^2 - 2 <x, z> is eps |x|^2, and the Gaussian divides it by 2 width^2: negligible
+        while |x| is a few widths, fatal for data far from 0.
         """
         cdef double rate = max([0.0] + [self.ops[i].a for i in range(self.n_ops) if self.ops[i].code == GAUSSIAN])
         if self.needs_double or self.needs_places:      # an index, or a place that must stay where it is
             return None
         cdef double square = 0.0
         row = np.asarray(first_row, dtype=np.float64)
-        with np.errstate(over="ignore"):
-            square = float(np.dot(row, row))
+        square = numpy_matmul(row, row)
         far = rate * square > (8.0 if first_row.dtype == np.float32 else 450.0)
-        return first_row if far and square < np.inf else None       # a row that is too large is no origin: it is refused
+        return first_row if far and square < np.inf else None       # a row that is too large will be refused
 
-    cdef double facts(self, const char* x, double* facts, Py_ssize_t stride) noexcept nogil:
+    cdef double cached(self, const char* x, double* cached, Py_ssize_t stride) noexcept nogil:
         """Compute what is kept with a point; return k(x, x)."""
-        cdef double square = 0.0, tilt = 0.0
+        cdef double square = 0.0, origin_product = 0.0
         if self.needs_inner:
             square = self.precise_dot(x, x)
         if self.origin_data != NULL:
-            tilt = self.precise_dot(x, self.origin_data)
-        return self.facts_from(x, square, tilt, facts, stride)
+            origin_product = self.precise_dot(x, self.origin_data)
+        return self.cache_from(x, square, origin_product, cached, stride)
 
     cdef double precise_dot(self, const char* x, const char* z) noexcept nogil:
         if self.single:
             return ok_precise_dot_f(<const float*> x, <const float*> z, self.n_features)
         return ok_precise_dot(<const double*> x, <const double*> z, self.n_features)
 
-    cdef double facts_from(self, const char* x, double square, double tilt, double* facts,
+    cdef double cache_from(self, const char* x, double square, double origin_product, double* cached,
                            Py_ssize_t stride) noexcept nogil:
         """The same, from |x|^2 and <origin, x>; kernels on inner products do not look at x."""
         cdef double stack[MAX_OPS]
         cdef double inner = square, value
         cdef int top = -1, i
         cdef Op* op
-        facts[SQUARE * stride] = square
-        facts[TILT * stride] = tilt
+        cached[SQUARE * stride] = square
+        cached[ORIGIN_PRODUCT * stride] = origin_product
         if self.origin_data != NULL:
-            inner = square + 2.0 * tilt + self.origin_square
+            inner = square + 2.0 * origin_product + self.origin_square
         for i in range(self.n_ops):
             op = &self.ops[i]
             if op.code < ADD:
@@ -200,7 +199,7 @@ cdef class Program:
             elif op.code == SCALE:
                 stack[top] *= op.a
             else:
-                facts[op.fact * stride] = 1.0 / sqrt(stack[top]) if stack[top] > 0 else 0.0
+                cached[op.cached_at * stride] = 1.0 / sqrt(stack[top]) if stack[top] > 0 else 0.0
                 stack[top] = 1.0 if stack[top] > 0 else 0.0
         return stack[0]
 
@@ -209,33 +208,32 @@ cdef class Program:
         return <Py_ssize_t> (<const double*> x)[0]
 
     cdef void row(self, const double* inner, const double* l1, const char* x,
-                  const double* own_facts, Py_ssize_t own_stride, const char* points,
-                  const double* facts, Py_ssize_t stride, Py_ssize_t n, double* work) noexcept nogil:
+                  const double* own_cached, Py_ssize_t own_stride, const char* points,
+                  const double* cached, Py_ssize_t stride, Py_ssize_t n, double* work) noexcept nogil:
         """Kernel values of x with n points, into work[:n]; work has room for depth * n numbers."""
-        cdef const double* tilt = NULL
+        cdef const double* origin_product = NULL
         cdef double own = 0.0
         cdef double* out = work
         cdef int top = -1, i
         cdef Py_ssize_t j
         cdef Op* op
         if self.origin_data != NULL:
-            tilt = facts + TILT * stride
-            own = own_facts[TILT * own_stride] + self.origin_square
+            origin_product = cached + ORIGIN_PRODUCT * stride
+            own = own_cached[ORIGIN_PRODUCT * own_stride] + self.origin_square
         for i in range(self.n_ops):
             op = &self.ops[i]
             if op.code < ADD:
                 top += 1
                 out = work + top * n
             if op.code == LINEAR:
-                ok_affine_row(inner, tilt, own, op.a, op.b, out, n)
+                ok_affine_row(inner, origin_product, own, op.a, op.b, out, n)
                 if op.degree > 1:
                     ok_power_row(out, op.degree, n)
-            elif op.code == GAUSSIAN and own_facts[SQUARE * own_stride] == INFINITY:
+            elif op.code == GAUSSIAN and own_cached[SQUARE * own_stride] == INFINITY:
                 for j in range(n):              # too far away for arithmetic, and so for the kernel
                     out[j] = 0.0
             elif op.code == GAUSSIAN:
-                ok_gaussian_row(inner, facts + SQUARE * stride, own_facts[SQUARE * own_stride], op.a,
-                                out, n)
+                ok_gaussian_row(inner, cached + SQUARE * stride, own_cached[SQUARE * own_stride], op.a, out, n)
             elif op.code == LAPLACIAN:
                 ok_laplacian_row(l1, op.a, out, n)
             elif op.code == CONSTANT:
@@ -261,8 +259,8 @@ cdef class Program:
             elif op.code == SCALE:
                 ok_scale_row(out, op.a, n)
             else:
-                ok_multiply_row(out, facts + op.fact * stride, n)
-                ok_scale_row(out, own_facts[op.fact * own_stride], n)
+                ok_multiply_row(out, cached + op.cached_at * stride, n)
+                ok_scale_row(out, own_cached[op.cached_at * own_stride], n)
 
     cdef void additive_row(self, const Op* op, const char* x, const char* points, Py_ssize_t n,
                            double* out) noexcept nogil:
@@ -279,7 +277,7 @@ cdef class Program:
         cdef Py_ssize_t m = X.shape[0], n, i, j
         cdef bint same = Z is None
         cdef const double[:, ::1] left, right
-        cdef double[:, ::1] values, near = None, left_facts, right_facts
+        cdef double[:, ::1] values, near = None, left_cached, right_cached
         cdef double[::1] work, own
         if m == 0 or (not same and Z.shape[0] == 0):
             return np.zeros((m, 0 if same else Z.shape[0]))
@@ -287,12 +285,11 @@ cdef class Program:
         if self.origin is not None:
             X = X - self.origin
             Z = None if same else Z - self.origin
-        left_facts, own = self.facts_of(X)
-        right_facts = left_facts if same else self.facts_of(Z)[0]
+        left_cached, own = self.cached_of(X)
+        right_cached = left_cached if same else self.cached_of(Z)[0]
         Z = X if same else Z
         n = Z.shape[0]
-        with np.errstate(over="ignore", invalid="ignore"):
-            result = np.matmul(X, Z.T) if self.needs_inner else np.empty((m, n))
+        result = numpy_matmul(X, Z.T) if self.needs_inner else np.empty((m, n))
         left, right, values = X, Z, result
         work = np.empty(self.depth * n)
         if self.needs_l1:
@@ -304,9 +301,8 @@ cdef class Program:
         with nogil:
             for i in range(m):
                 self.row(&values[i, 0], &near[i, 0] if self.needs_l1 else NULL,
-                         <const char*> (&left[i, 0] if left.shape[1] else NULL), &left_facts[0, i], m,
-                         <const char*> (&right[0, 0] if left.shape[1] else NULL), &right_facts[0, 0], n,
-                         n, &work[0])
+                         <const char*> (&left[i, 0] if left.shape[1] else NULL), &left_cached[0, i], m,
+                         <const char*> (&right[0, 0] if left.shape[1] else NULL), &right_cached[0, 0], n, n, &work[0])
                 for j in range(n):
                     values[i, j] = work[j]
                 if same:
@@ -317,34 +313,34 @@ cdef class Program:
         """Matrix of kernel values from inner products and squared lengths; the kernel needs no more."""
         cdef Py_ssize_t m = inner.shape[0], n = inner.shape[1], i, j
         cdef double[:, ::1] values = inner
-        cdef double[:, ::1] left_facts = np.empty((self.n_facts, max(1, m)))
-        cdef double[:, ::1] right_facts = np.empty((self.n_facts, max(1, n)))
+        cdef double[:, ::1] left_cached = np.empty((self.n_cached, max(1, m)))
+        cdef double[:, ::1] right_cached = np.empty((self.n_cached, max(1, n)))
         cdef double[::1] own = np.empty(max(1, m)), work = np.empty(max(1, self.depth * n))
         for j in range(n):
-            self.facts_from(NULL, right[j], 0.0, &right_facts[0, j], n)
+            self.cache_from(NULL, right[j], 0.0, &right_cached[0, j], n)
         for i in range(m):
-            own[i] = self.facts_from(NULL, left[i], 0.0, &left_facts[0, i], m)
+            own[i] = self.cache_from(NULL, left[i], 0.0, &left_cached[0, i], m)
             if n:
-                self.row(&values[i, 0], NULL, NULL, &left_facts[0, i], m, NULL, &right_facts[0, 0], n, n, &work[0])
+                self.row(&values[i, 0], NULL, NULL, &left_cached[0, i], m, NULL, &right_cached[0, 0], n, n, &work[0])
             for j in range(n):
                 values[i, j] = work[j]
             if same:
                 values[i, i] = own[i]
         return inner, np.asarray(own)[:m]
 
-    def facts_of(self, X):
-        """(facts, k(x, x)) of all rows of a float64 array that is already about the origin."""
+    def cached_of(self, X):
+        """(what is cached, k(x, x)) of all rows of a float64 array that is already about the origin."""
         cdef Py_ssize_t m = X.shape[0], d = X.shape[1], i
         cdef const double[:, ::1] points = X
-        cdef double[:, ::1] facts = np.empty((self.n_facts, m))
+        cdef double[:, ::1] cached = np.empty((self.n_cached, m))
         cdef double[::1] own = np.empty(m)
         for i in range(m):
-            own[i] = self.facts(<const char*> (&points[i, 0] if d else NULL), &facts[0, i], m)
-        return np.asarray(facts), np.asarray(own)
+            own[i] = self.cached(<const char*> (&points[i, 0] if d else NULL), &cached[0, i], m)
+        return np.asarray(cached), np.asarray(own)
 
     def diagonal(self, X):
         """k(x, x) for all rows of a C-contiguous float64 array."""
         if X.shape[0] == 0:
             return np.zeros(0)
         self.start(X.shape[1], np.float64, None)
-        return self.facts_of(X)[1]
+        return self.cached_of(X)[1]

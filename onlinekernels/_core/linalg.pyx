@@ -1,49 +1,30 @@
 """Linear algebra of some hundred rows: products, a Cholesky factor that grows and shrinks, the evidence of a kernel.
 
-Small products use the tiles of tiles.h, larger ones are NumPy's.  The loops are in the headers beside formulas/.
+The loops are in the headers beside formulas/.
 """
 import math
 
 import numpy as np
-from cpython.buffer cimport PyBUF_WRITE
-from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.string cimport memcpy, memmove
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import aligned_empty, check_array
+from onlinekernels._core.errors import quiet
 
-# ---- Products: NumPy's, but for those so small that it would take less time than to ask for them ----
+# ---- Products ------------------------------------------------------------------------------------
 
-cdef Py_ssize_t FEW = ok_few_multiplications()
 cdef Py_ssize_t ALONE = 1 << 18     # multiplications up to which OpenBLAS asks no other threads
 cdef Py_ssize_t PARTS = 16          # products of that size into which a larger one is cut at most
 
 
-cdef Matrix matrix(const double* data, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t stride) noexcept nogil:
-    """Rows of numbers, so far apart."""
-    return Matrix(data, rows, columns, stride, 1)
+numpy_matmul = quiet(np.matmul)
 
 
-cdef Matrix transposed(const double* data, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t stride) noexcept nogil:
-    """The transpose of so many rows."""
-    return Matrix(data, columns, rows, 1, stride)
-
-
-cdef int multiply(double* C, Py_ssize_t stride, Matrix A, Matrix B, Py_ssize_t upto) except -1:
-    """C = A B, of which row r is needed up to column `upto` + r. B is not turned. O(rows columns inner)."""
-    cdef Py_ssize_t most = min(B.columns, upto + A.rows)
-    if A.rows * most * A.columns <= FEW:
-        with nogil:
-            ok_product(C, stride, A.rows, B.columns, A.data, A.row, A.column, A.columns, B.data, B.row, upto)
-        return 0
-    with np.errstate(over="ignore", invalid="ignore"):      # what overflows is reported, with its row
-        matmul(as_array(A), as_array(B), as_array(matrix(C, A.rows, B.columns, stride)))
-    return 0
-
-
+@quiet
 def matmul(left, right, out):
     """np.matmul; a product of up to some million multiplications in parts that BLAS computes in one thread.
 
-    To wake other threads, and to wait for them, takes longer than that, and many times as long where the machine is busy.
+    To wake other threads, and to wait for them, takes longer than that, and many times as long where the machine is
+    busy.
     """
     cdef Py_ssize_t i, n = left.shape[0], each = ALONE // max(1, right.shape[0] * right.shape[1])
     if n <= each or each == 0 or n > PARTS * each:
@@ -53,22 +34,8 @@ def matmul(left, right, out):
         np.matmul(left[i:i + each], right, out=out[i:i + each])
 
 
-cdef as_array(Matrix M):
-    """A matrix for NumPy, which must not outlive the call: O(1)."""
-    cdef Py_ssize_t size = (M.rows - 1) * M.row + (M.columns - 1) * M.column + 1
-    memory = PyMemoryView_FromMemory(<char*> M.data, size * sizeof(double), PyBUF_WRITE)
-    return np.ndarray((M.rows, M.columns), np.float64, memory, 0, (M.row * sizeof(double), M.column * sizeof(double)))
-
-
-def leave_to_numpy(Py_ssize_t few):
-    """Leave products with more than so many multiplications to NumPy; how many that were before."""
-    global FEW
-    before, FEW = FEW, few
-    return before
-
-
 def product(left, right, Py_ssize_t upto=ALL):
-    """left right, as `multiply` has it, for float64 arrays; the first may be turned, and of the second rows may be far apart.
+    """left right by tiles, of which row r is needed up to column `upto` + r; rows of the second may be far apart.
 
     >>> product(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -77,8 +44,8 @@ def product(left, right, Py_ssize_t upto=ALL):
     found = np.zeros((A.shape[0], B.shape[1]))
     cdef double[:, ::1] C = found
     if found.size and A.shape[1]:
-        multiply(&C[0, 0], C.shape[1], Matrix(&A[0, 0], A.shape[0], A.shape[1], A.strides[0] // 8, A.strides[1] // 8),
-                 Matrix(&B[0, 0], B.shape[0], B.shape[1], B.strides[0] // 8, 1), upto)
+        ok_product(&C[0, 0], C.shape[1], A.shape[0], B.shape[1], &A[0, 0], A.strides[0] // 8, A.strides[1] // 8,
+                   A.shape[1], &B[0, 0], B.strides[0] // 8, upto)
     return found
 
 
@@ -87,14 +54,10 @@ def product(left, right, Py_ssize_t upto=ALL):
 cdef class Factor:
     """L, lower triangular with a positive diagonal, K = L L^T for the kernel matrix K of n points.
 
-    A point with the kernel values k and k(x, x) appends the row a = L^-1 k (`solve`) and the root of k(x, x) - |a|^2, which is
-    what the points before it do not determine. Nothing here fails or asks for memory but `with_room` and what is for Python: a
-    change is one that cannot be interrupted. Complexities count n points and m right-hand sides.
-
-    Parameters
-    ----------
-    room : int
-        Points that there is room for.
+    A point with the kernel values k and k(x, x) appends the row a = L^-1 k (`solve`) and the root of k(x, x) - |a|^2,
+    which is what the points before it do not determine. Nothing here fails or asks for memory but
+    `with_capacity` and what
+    is for Python: a change is one that cannot be interrupted. Complexities count n points and m right-hand sides.
 
     Examples
     --------
@@ -108,39 +71,39 @@ cdef class Factor:
     [[0.5, 0.0], [-0.167, 0.333]]
     """
 
-    def __init__(self, Py_ssize_t room):
-        self.array = aligned_empty((room, room), np.dtype(np.float64))
+    def __init__(self, Py_ssize_t capacity):
+        self.array = aligned_empty((capacity, capacity), np.dtype(np.float64))
         self.array[:] = 0.0
-        self.L, self.room = <double*> array_data(self.array), room
+        self.L, self.capacity = <double*> array_data(self.array), capacity
 
-    cdef Factor with_room(self, Py_ssize_t room):
+    cdef Factor with_capacity(self, Py_ssize_t capacity):
         """The same with room for so many points, which are not fewer: O(room^2)."""
-        cdef Factor other = Factor(room)
+        cdef Factor other = Factor(capacity)
         other.array[:self.n, :self.n] = self.array[:self.n, :self.n]
         other.n = self.n
         return other
 
     cdef double* row(self, Py_ssize_t i) noexcept nogil:
         """Row i: O(1). Beyond n it is free to be prepared."""
-        return self.L + i * self.room
+        return self.L + i * self.capacity
 
     # ---- Solving ------------------------------------------------------------------------------
 
     cdef void solve(self, double* x, Py_ssize_t first) noexcept nogil:
         """L x = b in place, where b is 0 before `first`: O((n - first)^2)."""
-        ok_solve_rows(self.L + first * (self.room + 1), self.room, self.n - first, x + first, self.room, 1)
+        ok_solve_rows(self.L + first * (self.capacity + 1), self.capacity, self.n - first, x + first, self.capacity, 1)
 
     cdef void solve_rows(self, double* X, Py_ssize_t stride, Py_ssize_t m) noexcept nogil:
         """L x = b in place for each of m rows: O(m n^2)."""
-        ok_solve_rows(self.L, self.room, self.n, X, stride, m)
+        ok_solve_rows(self.L, self.capacity, self.n, X, stride, m)
 
     cdef void solve_columns(self, double* B, Py_ssize_t stride, Py_ssize_t m) noexcept nogil:
         """L X = B in place, for a matrix of n rows of length m: O(m n^2)."""
-        ok_solve_block(self.L, self.room, self.n, B, stride, m)
+        ok_solve_block(self.L, self.capacity, self.n, B, stride, m)
 
     cdef void solve_transposed(self, double* B, Py_ssize_t stride, Py_ssize_t m) noexcept nogil:
         """L^T X = B in place, for a matrix of n rows of length m: O(m n^2)."""
-        ok_solve_transposed(self.L, self.room, self.n, B, stride, m)
+        ok_solve_transposed(self.L, self.capacity, self.n, B, stride, m)
 
     # ---- Points come and go -------------------------------------------------------------------
 
@@ -152,13 +115,14 @@ cdef class Factor:
 
     cdef void remove(self, Py_ssize_t i, double* scratch) noexcept nogil:
         """Point i goes, and those after it move up: O((n - i)^2 + n i). scratch: 2 n numbers."""
-        ok_remove_row(self.L, self.room, self.n, i, scratch, scratch + self.n)
+        ok_remove_row(self.L, self.capacity, self.n, i, scratch, scratch + self.n)
         self.n -= 1
 
     cdef void keep(self, const Py_ssize_t* kept, Py_ssize_t first, Py_ssize_t n, const double* corner) noexcept nogil:
         """Only n points stay, the first of them where they are: O(n^2).
 
-        The rows of the others become those in `kept`, up to column `first`, with a corner behind it that somebody has computed.
+        The rows of the others become those in `kept`, up to column `first`, with a corner behind it that somebody has
+        computed.
         """
         cdef Py_ssize_t i, size = n - first
         for i in range(first, n):
@@ -195,7 +159,7 @@ cdef class Factor:
     def inverse(self):
         """L^-1. O(n^3)."""
         inverse = np.empty((self.n, self.n))
-        ok_invert_lower(self.L, self.room, self.n, <double*> array_data(inverse), self.n)
+        ok_invert_lower(self.L, self.capacity, self.n, <double*> array_data(inverse), self.n)
         return inverse
 
     def load(self, lower):
@@ -212,7 +176,7 @@ cdef class Factor:
         self.load(np.tril(lower))
 
     def _check(self):
-        assert self.n <= self.room
+        assert self.n <= self.capacity
         check_lower(self.lower(), "factor", self.n)
 
 
@@ -237,8 +201,8 @@ def covariances(const double[:, ::1] Z, const double[::1] times, double amplitud
     return tuple(part + np.tril(part, -1).T for part in found)
 
 
-def judged(const double[:, ::1] Z, const double[:, ::1] Y, const double[::1] times, const double[::1] spread, double amplitude,
-           double noise, double forgetting, bint with_slopes=True):
+def judged(const double[:, ::1] Z, const double[:, ::1] Y, const double[::1] times, const double[::1] spread,
+           double amplitude, double noise, double forgetting, bint with_slopes=True):
     """(minus the log evidence, its derivatives by log scales, log amplitude, log noise and log forgetting): O(n^3).
 
     (inf, None) if the covariance is not positive definite, and None for derivatives that nobody wants.
@@ -275,5 +239,6 @@ def judged(const double[:, ::1] Z, const double[:, ::1] Y, const double[::1] tim
         ok_half_square(inverse, n, outputs, &alpha[0, 0], outputs, root)        # twice the derivative by the covariance
         for i in range(n):
             slopes[d + 1] += 0.5 * noise * root[i * (n + 1)] * spread[i]
-            ok_add_slopes(&Z[0, 0], n, d, &times[0], i, forgetting, kernel + i * n, both + i * n, root + i * n, &slopes[0])
+            ok_add_slopes(&Z[0, 0], n, d, &times[0], i, forgetting, kernel + i * n, both + i * n, root + i * n,
+                          &slopes[0])
     return value, found

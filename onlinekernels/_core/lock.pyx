@@ -1,22 +1,25 @@
 """Taking turns: many look at a model and predict, or one learns.
 
-A call has its scratch memory to itself, so only learning has to be alone.  Three ways lead in:
+A call has its scratch memory to itself, so only learning has to be alone. To leave takes no memory and cannot fail, so
+no model stays locked. Three ways lead in:
 
-* ``with turn:`` to look.  A thread that is in already may enter again: a loss or kernel of the user's, or a
+* ``with lock:`` to look.  A thread that is in already may enter again: a loss or kernel of the user's, or a
   signal handler, runs between two examples, where the model is in one state.
-* ``with turn.shared:`` to predict, and
-* ``with turn.alone:`` to learn: a thread that is in already may not enter again.
+* ``with lock.shared:`` to predict, and
+* ``with lock.alone:`` to learn: a thread that is in already may not enter again.
 
-Whoever comes while somebody waits to learn waits too; but those who have waited for a learner go in before the next one.
+Whoever comes while somebody waits to learn waits too; but those who have waited for a learner go in before the next
+one.
 
-A fork copies the memory of a model, but not the threads that use it: in the child, other threads have left, and what one of
-them was learning refuses to be used.
+A fork copies the memory of a model, but not the threads that use it: in the child, other threads have left, and what
+one of them was learning refuses to be used.
 """
 import os
 from _thread import allocate_lock
 
 cimport cython
 from cpython.pythread cimport PyThread_get_thread_ident
+from libc.stdlib cimport free, realloc
 
 cdef enum Purpose:
     LOOK
@@ -27,32 +30,41 @@ cdef double NAP = 1.0           # seconds of waiting for a turn, before a look w
 cdef unsigned long survivor     # the one thread of its parent that this process has
 
 
-cdef class Way:
-    """The contexts ``turn.alone`` and ``turn.shared``."""
+cdef struct Visit:
+    unsigned long thread
+    Py_ssize_t depth            # how often it has entered
 
-    cdef Turn turn              # whose way in it is
+
+cdef class Way:
+    """The contexts ``lock.alone`` and ``lock.shared``."""
+
+    cdef ReadWriteLock lock              # whose way in it is
     cdef int purpose            # a `Purpose`
 
     def __enter__(self):
-        self.turn.enter(self.purpose)
+        self.lock.enter(self.purpose)
 
     def __exit__(self, kind, error, traceback):
-        self.turn.leave()
+        self.lock.leave()
 
 
-cdef class Turn:
-    """Who is in.  All of it is done under the interpreter's lock, or this object's where there is none: only `wait` lets go of it.
+cdef class ReadWriteLock:
+    """Who is in. All of it is done under the interpreter's lock, or this object's where there is none, which only
+    `wait` releases.
 
-    >>> turn = Turn()
-    >>> with turn, turn:
+    >>> lock = ReadWriteLock()
+    >>> with lock, lock:
     ...     pass
-    >>> with turn.alone, turn.shared:
+    >>> with lock.alone, lock.shared:
     ...     pass
     Traceback (most recent call last):
     RuntimeError: This model is at work already: ...
     """
 
-    cdef dict inside            # thread: how often it has entered
+    cdef Visit* visits          # of the threads that are in,
+    cdef Py_ssize_t n_visits    # so many,
+    cdef Py_ssize_t capacity    # and that there is memory for
+    cdef Py_ssize_t expected    # threads that wait, and have their memory already
     cdef bint is_alone          # whether one of them learns
     cdef unsigned long learner  # that one
     cdef list waiting           # locks, one for each thread that waits
@@ -64,10 +76,10 @@ cdef class Turn:
     cdef readonly Way shared    # a context for those who predict
 
     def __init__(self):
-        self.inside, self.waiting, self.learners = {}, [], []
+        self.waiting, self.learners = [], []
         self.generation = generation
         self.alone, self.shared = Way(), Way()
-        self.alone.turn = self.shared.turn = self
+        self.alone.lock = self.shared.lock = self
         self.alone.purpose, self.shared.purpose = LEARN, PREDICT
 
     def __enter__(self):
@@ -76,32 +88,67 @@ cdef class Turn:
     def __exit__(self, kind, error, traceback):
         self.leave()
 
+    def __dealloc__(self):
+        free(self.visits)
+
+    @property
+    def n_waiting(self):
+        """How many threads wait."""
+        return len(self.waiting)
+
+    cdef Visit* visit(self, unsigned long thread) noexcept:
+        """That of a thread that is in, or NULL."""
+        cdef Py_ssize_t i
+        for i in range(self.n_visits):
+            if self.visits[i].thread == thread:
+                return &self.visits[i]
+        return NULL
+
+    cdef int expect(self) except -1:
+        """Get the memory for one more visit."""
+        cdef Py_ssize_t capacity = 2 * (self.n_visits + self.expected + 1)
+        if self.n_visits + self.expected == self.capacity:
+            visits = <Visit*> realloc(self.visits, capacity * sizeof(Visit))
+            if visits == NULL:
+                raise MemoryError()
+            self.visits, self.capacity = visits, capacity
+        return 0
+
     cdef enter(self, int purpose):
-        cdef object me = PyThread_get_thread_ident()
+        cdef unsigned long me = PyThread_get_thread_ident()
+        cdef Visit* mine
         with cython.critical_section(self):
             self.mind_forks()
             self.refuse_what_is_cut_off()
-            if me in self.inside:
+            mine = self.visit(me)
+            if mine != NULL:
                 if purpose != LOOK:
-                    raise RuntimeError("This model is at work already: a loss or kernel of your own, or a signal handler, "
-                                       "must not learn or predict with the model that it interrupts.")
-                self.inside[me] += 1
+                    raise RuntimeError("This model is at work already: a loss or kernel of your own, or a signal "
+                                       "handler, must not learn or predict with the model that it interrupts.")
+                mine.depth += 1
                 return
+            self.expect()
             if self.must_wait(me, purpose):
-                self.wait(me, purpose)
-            self.inside[me] = 1
+                self.expected += 1
+                try:
+                    self.wait(me, purpose)
+                finally:
+                    self.expected -= 1
+            self.visits[self.n_visits] = Visit(me, 1)
+            self.n_visits += 1
             if purpose == LEARN:
                 self.is_alone, self.learner = True, me
 
-    cdef leave(self):
-        cdef object me = PyThread_get_thread_ident()
+    cdef void leave(self) noexcept:
+        cdef Visit* mine
         with cython.critical_section(self):
             self.mind_forks()
-            depth = self.inside[me]
-            if depth > 1:
-                self.inside[me] = depth - 1
+            mine = self.visit(PyThread_get_thread_ident())
+            mine.depth -= 1
+            if mine.depth:
                 return
-            del self.inside[me]
+            self.n_visits -= 1
+            mine[0] = self.visits[self.n_visits]
             if self.is_alone:
                 self.is_alone = False
                 self.due += len(self.waiting) - len(self.learners)
@@ -110,7 +157,7 @@ cdef class Turn:
 
     cdef bint must_wait(self, unsigned long me, int purpose):
         if purpose == LEARN:
-            return len(self.inside) > 0 or self.due > 0
+            return self.n_visits > 0 or self.due > 0
         # A handler that interrupts a thread which waits to learn must not wait for it.
         return self.is_alone or len(self.learners) > 0 and me not in self.learners
 
@@ -155,35 +202,39 @@ cdef class Turn:
                 if not self.is_alone and (is_due or not self.must_wait(me, purpose)):
                     return
 
-    cdef wake(self):
-        waiting, self.waiting = self.waiting, []
-        for lock in waiting:
+    cdef void wake(self) noexcept:
+        for lock in self.waiting:
             lock.release()
+        self.waiting.clear()
 
-    cdef mind_forks(self):
+    cdef void mind_forks(self) noexcept:
         """After a fork: the threads that were in are not in this process."""
+        cdef Visit* kept = self.visit(survivor) # a thread that began since may have the name of one that is gone
         if self.generation == generation:
             return
         self.generation = generation
-        me = survivor                           # a thread that began since may have the name of one that is gone
         self.cut_off = self.cut_off or self.is_alone and self.learner != survivor
-        self.inside = {me: self.inside[me]} if me in self.inside else {}
+        self.n_visits = 0
+        if kept != NULL:
+            self.visits[0], self.n_visits = kept[0], 1
         self.is_alone = self.is_alone and self.learner == survivor
-        self.waiting, self.learners, self.due = [], [], 0
+        self.waiting.clear()
+        self.learners.clear()
+        self.due = 0
 
     cdef refuse_what_is_cut_off(self):
         if self.cut_off:
-            raise RuntimeError("This model was learning in another thread when the process was forked: its copy here is "
-                               "incomplete.")
+            raise RuntimeError("This model was learning in another thread when the process was forked: its copy "
+                               "here is incomplete.")
 
 
-cdef class TakesTurns:
-    """Base of what several threads may use: it has a turn from the beginning, without a ``__new__`` of its own."""
+cdef class Locked:
+    """Base of what several threads may use: it has a lock from the beginning, without a ``__new__`` of its own."""
 
-    cdef readonly Turn _turn            # of the model
+    cdef readonly ReadWriteLock _lock            # of the model
 
     def __cinit__(self, *args, **kwargs):
-        self._turn = Turn()
+        self._lock = ReadWriteLock()
 
 
 def _after_fork():

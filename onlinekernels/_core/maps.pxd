@@ -8,7 +8,6 @@ cdef class FeatureMap:
     cdef readonly bint single               # examples are float32
     cdef readonly object dtype              # the same
     cdef Py_ssize_t row_bytes               # of a dense one
-    cdef readonly str name                  # what names in the state begin with
     cdef readonly Py_ssize_t depth          # pieces below the call's that it needs
 
     cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,

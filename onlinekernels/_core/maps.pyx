@@ -8,19 +8,21 @@ import numpy as np
 from libc.math cimport NAN, isfinite, sqrt
 from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import check_array
 from onlinekernels._core.dictionary cimport Dictionary
+from onlinekernels._core.errors import quiet
 from onlinekernels._core.formulas.vecmath cimport ok_add_row, ok_axpy, ok_dot, ok_fourier_row, ok_scale_row, ok_widen
 from onlinekernels._core.functions cimport COORDINATES, WIDENED
 from onlinekernels._core.kernels cimport Program
 from onlinekernels._core.linalg cimport Factor
-from onlinekernels._core.linalg import check_lower
+from onlinekernels._core.linalg import numpy_matmul
 from onlinekernels._core.points cimport Rows
 from onlinekernels._core.points import DensePoints, SparsePoints
+from onlinekernels._core.schema import Array, Flag, Inlined, lower_triangular, state_of
 
 # ---- The contract, and simple maps ---------------------------------------------------------------
 
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+as_type = quiet(np.ndarray.astype)
 
 
 cdef class FeatureMap:
@@ -32,13 +34,14 @@ cdef class FeatureMap:
         (number of features, whether rows are sparse, whether they are float32); otherwise they are float64.
     size : int
 
-    It knows nothing of weights. Who uses it calls `make_ready(piece)` once, says what the call is about (piece.source, and
-    for dense rows piece.source_data), and then calls `map_rows` for each piece of rows. A map may choose its features by the
-    examples that it meets. As long as it `grows()`, pieces that are learned must have one row, and `change` comes before it.
-
-    For Python there are `state`, `check_state` and `restore`; a map that has something to save implements them as
-    `own_state`, `check_own` and `restore_own`, and has a name.
+    It knows nothing of weights. Who uses it calls `make_ready(piece)` once, says what the call is about (piece.source,
+    and for dense rows piece.source_data), and then calls `map_rows` for each piece of rows. A map may choose its
+    features by the examples that it meets. As long as it `grows()`, pieces that are learned must have one row, and
+    `change` comes before it. A map that has something to save has a `prefix` for its names.
     """
+
+    FIELDS = ()
+    prefix = ""
 
     def __init__(self, examples, Py_ssize_t size):
         self.n_features, self.sparse, self.single = examples
@@ -48,7 +51,7 @@ cdef class FeatureMap:
 
     cdef int map_rows(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, double* out,
                       Py_ssize_t stride) except -1:
-        """Features of rows first, ..., first + m - 1 of the call's source into out[i * stride], ..., all `size` of them.
+        """All features of rows first, ..., first + m - 1 of the call's source into out[i * stride], ...
 
         out must have room for m + 1 rows. They are doubles, from products in the precision of the rows. Features of
         rows that are too large for the kernel are not finite. O(size d) a row, with inducing points O(size^2) more.
@@ -60,8 +63,8 @@ cdef class FeatureMap:
         return False
 
     cdef change(self, Piece piece, Py_ssize_t first):
-        """Just before row `first` is mapped to be learned: None, or a matrix B of shape (size, size) if the features change:
-        then phi becomes B phi, and weights w become B w. O(size^2), O(size^3) for B."""
+        """Just before row `first` is mapped to be learned: None, or a matrix B of shape (size, size) if the features
+        change: then phi becomes B phi, and weights w become B w. O(size^2), O(size^3) for B."""
         return None
 
     cdef void carry_out_change(self) noexcept:
@@ -69,8 +72,8 @@ cdef class FeatureMap:
         pass
 
     cdef void admit(self, Piece piece) noexcept nogil:
-        """The row that was mapped last is being learned. Features of all other examples stay as they are: a new feature is 0
-        for those learned before, and so is its weight. O(size^2)."""
+        """The row that was mapped last is being learned. Features of all other examples stay as they are: a new feature
+        is 0 for those learned before, and so is its weight. O(size^2)."""
         pass
 
     cdef int make_ready(self, Piece piece) except -1:
@@ -111,58 +114,22 @@ cdef class FeatureMap:
         return [self]
 
     def widened(self, Py_ssize_t extra, double fill):
-        """(places that today's features will have, features that there will be, state) for examples with so many more columns.
-
-        These held the value `fill` in all of them so far. O(size).
-        """
+        """(indices that today's features will have, features that there will be, state) for examples with so many more
+        columns, which held the value `fill` in all of them so far. O(size)."""
         places, size, state = [], 0, {}
         for leaf in self.leaves():
             places.append(size + np.arange(leaf.size))
             size += leaf.size + (extra if isinstance(leaf, LinearMap) else 0)
-            own = leaf.own_state()
+            own = state_of(leaf)
             leaf.widen(own, extra, fill)
-            state.update({f"{leaf.name}.{key}": value for key, value in own.items()})
+            state.update({leaf.prefix + key: value for key, value in own.items()})
         return np.concatenate(places), size, state
 
-    def state(self):
-        """Named numbers and arrays that do not follow from the parameters. O(its size)."""
-        return {f"{leaf.name}.{key}": value for leaf in self.leaves() for key, value in leaf.own_state().items()}
-
-    def check_state(self, state):
-        """ValueError unless a state fits. O(its size)."""
-        for leaf in self.leaves():
-            leaf.check_own(entries(state, leaf.name))
-
-    def restore(self, state):
-        """Continue from a state that has been checked. O(its size)."""
-        for leaf in self.leaves():
-            leaf.restore_own(entries(state, leaf.name))
-
-    def own_state(self):
-        """The same of a map that is made of no others. O(its size)."""
-        return {}
-
-    def check_own(self, state):
-        """ValueError unless such a state fits: O(its size)."""
-        pass
-
-    def restore_own(self, state):
-        """Continue from it: O(its size)."""
-        pass
-
     def widen(self, state, Py_ssize_t extra, double fill):
-        """Change its own state to that for examples with so many more columns, which held `fill` in all of them so far.
-
-        O(its size).
-        """
+        """Change the state of a map that is made of no others in the same way. O(its size)."""
 
     def _check(self):
         """Assert every invariant."""
-
-
-def entries(state, name):
-    """Entries of a state that are about one map, without its name."""
-    return {key.removeprefix(f"{name}."): value for key, value in state.items() if key.startswith(f"{name}.")}
 
 
 @cython.final
@@ -218,16 +185,18 @@ cdef multiply(Piece piece, left, right, out):
     """left @ right into an array of doubles, by a product in the precision of `right`."""
     cdef Py_ssize_t rows = left.shape[0], columns = right.shape[1]
     if right.dtype == DOUBLE:
-        np.matmul(left, right, out=out)
+        numpy_matmul(left, right, out=out)
         return
     product = piece.array(piece.buffer(WIDENED, rows * columns * 4), rows, columns, SINGLE)
-    np.matmul(left, right, out=product)
+    numpy_matmul(left, right, out=product)
     out[:] = product
 
 
 @cython.final
 cdef class NormalizedMap(FeatureMap):
     """sqrt(scale) phi(x) / |phi(x)|, and 0 where that is 0."""
+
+    FIELDS = Inlined("inner"),
 
     cdef readonly FeatureMap inner          # whose features are divided by their length,
     cdef double factor                      # and multiplied by this
@@ -266,8 +235,10 @@ cdef class NormalizedMap(FeatureMap):
 
 
 @cython.final
-cdef class JoinedMap(FeatureMap):
+cdef class SumMap(FeatureMap):
     """Features of two maps, one after the other: the sum of their kernels."""
+
+    FIELDS = Inlined("left"), Inlined("right")
 
     cdef readonly FeatureMap left           # whose features come first,
     cdef readonly FeatureMap right          # and whose come next
@@ -332,11 +303,16 @@ cdef class FourierMap(FeatureMap):
     size : int
         2 n.
     draw : callable
-        Frequencies (columns, n) of examples with so many columns; those of the first do not depend on how many there are.
+        Frequencies (columns, n) of examples with so many columns; those of one do not depend on how many there are.
     name : str
         What names in the state begin with.
     """
 
+    # Of the frequencies, which follow from the seed, one is kept to see whether they still do.
+    FIELDS = Array("phases", np.float64, ("half",)), Array("frequency", np.float64, ("n_features",))
+
+    cdef readonly str prefix                # of names in the state
+    cdef readonly Py_ssize_t half           # phases
     cdef object draw                        # frequencies of so many columns
     cdef readonly object frequencies        # (n_features, size / 2)
     cdef object of_rows                     # the same in the precision of rows
@@ -353,8 +329,8 @@ cdef class FourierMap(FeatureMap):
         self.of_rows = self.frequencies.astype(self.dtype, copy=False)
         self.frequency = <const double*> array_data(self.frequencies)
         self.factor = sqrt(2.0 * scale / size)
-        self.name = name
-        self.set_phases(np.zeros(size // 2))
+        self.prefix, self.half = f"{name}.", size // 2
+        self.set_phases(np.zeros(self.half))
 
     def set_phases(self, phases):
         """Phases that all examples have beside their own: those of features that came late and were the same before."""
@@ -368,8 +344,7 @@ cdef class FourierMap(FeatureMap):
         cdef bint by_row = self.sparse or m == 1
         if not by_row:
             examples = piece.array(<char*> piece.source_data + first * self.row_bytes, m, self.n_features, self.dtype)
-            with np.errstate(over="ignore", invalid="ignore"):          # what overflows is reported, with its row
-                multiply(piece, examples, self.of_rows, piece.array(<char*> out, m, stride, DOUBLE)[:, :n])
+            multiply(piece, examples, self.of_rows, piece.array(<char*> out, m, stride, DOUBLE)[:, :n])
         with nogil:
             for i in range(m):
                 if by_row:
@@ -394,16 +369,15 @@ cdef class FourierMap(FeatureMap):
             if value != 0.0:
                 ok_axpy(value, self.frequency + j * n, out, n)
 
-    def own_state(self):
-        """The phases; of the frequencies, which follow from the seed, one to see whether they still do."""
-        return {"phases": self.phases, "frequency": self.frequencies[:, 0].copy()}
+    def stored(self):
+        return {"frequency": self.frequencies[:, 0]}
 
-    def check_own(self, state):
-        check_array(state["phases"], "phases", np.float64, (self.size // 2,))
+    def fits(self, state):
+        """ValueError if the seed gives other frequencies here."""
         if not np.array_equal(state["frequency"], self.frequencies[:, 0]):
             raise ValueError("the random frequencies are not those that the seed gives here")
 
-    def restore_own(self, state):
+    def resume(self, state):
         self.set_phases(state["phases"].copy())
 
     def widen(self, state, Py_ssize_t extra, double fill):
@@ -414,8 +388,9 @@ cdef class FourierMap(FeatureMap):
 
 # ---- Nystroem features: kernel values with inducing points ---------------------------------------
 
-# Residual variances, of k(x, x), up to which a row counts as a combination of inducing points: while they come, where rounding
-# of the kernel is all that is left, and when they are fixed, so that features do not amplify that rounding. By precision.
+# Residual variances, of k(x, x), up to which a row counts as a combination of inducing points: while they come, where
+# rounding of the kernel is all that is left, and when they are fixed, so that features do not amplify that rounding. By
+# precision.
 DEPENDENT = {DOUBLE: (1e-13, 1e-10), SINGLE: (1e-7, 1e-6)}
 
 cdef enum:
@@ -426,21 +401,14 @@ cdef enum:
 cdef class NystroemMap(FeatureMap):
     """sqrt(scale) L^-1 k(D, x), where K_DD = L L^T and D are inducing points: the first rows that are learned.
 
-    While rows come, each that is no combination of these points becomes one, until there are `size`: f is exact. The new
-    feature is what the point does not share with those before it, so it is 0 for all of them. When there are enough,
-    and another row comes, points that others nearly span are given up, and those that stay are fixed.
-
-    Parameters
-    ----------
-    examples, size
-        As for `FeatureMap`.
-    scale : float
-    ops : list of dict
-        The kernel as `Program` takes it.
-    name : str
-        What names in the state begin with.
+    While rows come, each that is no combination of these points becomes one, until there are `size`: f is exact. The
+    new feature is what the point does not share with those before it, so it is 0 for all of them. When there are
+    enough, and another row comes, points that others nearly span are given up, and those that stay are fixed.
     """
 
+    FIELDS = Array("factor", np.float64, ("n", "n"), lower_triangular), Flag("fixed"), Inlined("inducing")
+
+    cdef readonly str prefix                # of names in the state
     cdef tuple arguments                    # of the constructor, for a successor
     cdef NystroemMap successor              # what the map is about to be; None for what it is
     cdef readonly Dictionary inducing       # the points
@@ -459,7 +427,7 @@ cdef class NystroemMap(FeatureMap):
         self.dependent, self.nearly_dependent = DEPENDENT[self.dtype]
         self.depth = 1
         self.scale = sqrt(scale)
-        self.name = name
+        self.prefix = f"{name}."
         self.tells_examples_apart = any(op["op"] == "noise" for op in ops)
         self.begin(None)
 
@@ -496,8 +464,8 @@ cdef class NystroemMap(FeatureMap):
                 self.carry_out_change()
         below.source, below.source_data = piece.source, piece.source_data
         self.inducing.open(below, first, m, learning, False)
-        if learning and self.inducing.capacity > self.factor.room:
-            self.factor = self.factor.with_room(self.inducing.capacity)
+        if learning and self.inducing.capacity > self.factor.capacity:
+            self.factor = self.factor.with_capacity(self.inducing.capacity)
         n = self.inducing.stop
         if self.grows():
             self.grow_rows(below, m, learning, out, stride)
@@ -558,13 +526,13 @@ cdef class NystroemMap(FeatureMap):
                 for j in range(n):
                     out[j] = ok_dot(self.inverse_data + j * n, below.coordinates, j + 1)
         if m > 1:
-            values, features = below.array(<char*> below.coordinates, m, n, DOUBLE), below.array(<char*> out, m, stride, DOUBLE)
-            with np.errstate(over="ignore", invalid="ignore"):
-                if self.single:
-                    values = values.astype(SINGLE)
-                for j in range(0, n, BLOCK):            # the inverse is triangular: blocks above the diagonal are 0
-                    last = min(j + BLOCK, n)
-                    multiply(below, values[:, :last], self.of_rows[j:last, :last].T, features[:, j:last])
+            values = below.array(<char*> below.coordinates, m, n, DOUBLE)
+            features = below.array(<char*> out, m, stride, DOUBLE)
+            if self.single:
+                values = as_type(values, SINGLE)
+            for j in range(0, n, BLOCK):                # the inverse is triangular: blocks above the diagonal are 0
+                last = min(j + BLOCK, n)
+                multiply(below, values[:, :last], self.of_rows[j:last, :last].T, features[:, j:last])
         return 0
 
     # ---- Points come, and are fixed -----------------------------------------------------------
@@ -576,26 +544,28 @@ cdef class NystroemMap(FeatureMap):
         piece.under.joins = False
         slot = self.inducing.admit(piece.under, 0, n + 1)
         self.inducing.hold(slot)
-        self.inducing.keep_facts(piece.under, 0, slot)
+        self.inducing.keep_cached(piece.under, 0, slot)
         self.factor.append(piece.under.coordinates, piece.under.coordinates[n])
 
     cdef change(self, Piece piece, Py_ssize_t first):
         """When all points are there, and a row comes that is no combination of them: fix them."""
         cdef Piece below = piece.under
+        cdef Py_ssize_t capacity
         cdef double rest
         self.successor = None
         if not self.grows() or self.inducing.stop < self.size:
             return None
         below.source, below.source_data = piece.source, piece.source_data
         self.inducing.open(below, first, 1, False, False)
-        below.coordinates = <double*> below.buffer(COORDINATES, self.inducing.program.depth * self.size * sizeof(double))
+        capacity = self.inducing.program.depth * self.size
+        below.coordinates = <double*> below.buffer(COORDINATES, capacity * sizeof(double))
         rest = self.read(below, 0, below.coordinates)
         if self.twin(below) >= 0 or not rest > self.dependent * below.own[0]:
             return None
         return self.fix()
 
     cdef fix(self):
-        """Prepare to give up points that others nearly span; return what that does to features, None for nothing. O(n^3)."""
+        """Prepare to give up points that others nearly span; what that does to features, or None. O(n^3)."""
         cdef Py_ssize_t j, n = self.inducing.stop
         cdef Factor factor = Factor(n)
         cdef double* row
@@ -611,7 +581,10 @@ cdef class NystroemMap(FeatureMap):
         if len(kept) == n:
             factor = self.factor
         successor = NystroemMap(*self.arguments)
-        successor.restore_own({**self.inducing.state(np.array(kept)), "factor": factor.lower(), "fixed": True})
+        state = {**self.inducing.points_state(np.array(kept)), "birthdays": np.arange(1, len(kept) + 1),
+                 "origin": self.inducing.program.origin, "factor": factor.lower(), "fixed": True}
+        successor.resume(state)
+        successor.inducing.resume(state)
         self.successor = successor
         if len(kept) == n:
             return None
@@ -649,27 +622,21 @@ cdef class NystroemMap(FeatureMap):
         self.factor.solve_transposed_into(coefficients)
         return coefficients.T / self.scale
 
-    def own_state(self):
-        return {**self.inducing.state(self.inducing.slots()), "factor": self.factor.lower(), "fixed": not self.grows()}
+    def stored(self):
+        return {"factor": self.factor.lower(), "fixed": not self.grows()}
 
-    def check_own(self, state):
-        n = len(check_lower(state["factor"], "factor", -1))
-        if n > self.size:
-            raise ValueError(f"a factor of {n} points is more than the map's size of {self.size}")
-        if type(state["fixed"]) is not bool or state["fixed"] and n == 0:
-            raise ValueError("it is not said whether the points are fixed")
-        if "origin" in state:
-            check_array(state["origin"], "origin", self.dtype, (self.n_features,))
-        self.inducing.check_state(state, n)
-
-    def restore_own(self, state):
-        cdef Py_ssize_t slot
+    def fits(self, state):
+        """ValueError for more points than there may be, or for others than the first, second, ... one."""
         n = len(state["factor"])
+        if n > self.size or not np.array_equal(state["birthdays"], np.arange(1, n + 1)):
+            raise ValueError(f"the factor, or its points, do not fit a map of size {self.size}")
+        if state["fixed"] and n == 0:
+            raise ValueError("points are fixed, and there are none")
+
+    def resume(self, state):
+        """Begin anew about the origin of the state; the points are joined to this."""
         self.begin(state.get("origin"))
-        self.inducing.restore({**state, "birthdays": np.arange(1, n + 1)})
-        for slot in range(n):
-            self.inducing.hold(slot)
-        self.factor = Factor(n)
+        self.factor = Factor(len(state["factor"]))
         self.factor.load(state["factor"])
         if state["fixed"]:
             self.set_inverse()

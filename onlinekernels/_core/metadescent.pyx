@@ -3,16 +3,16 @@ cimport cython
 import numpy as np
 from libc.math cimport INFINITY, fabs, fmax
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.formulas.dense cimport softmax_grip_times, softmax_hessian_times, softmax_step
 from onlinekernels._core.formulas.losses cimport loss_adapts, loss_grows_like_square, loss_implicit
 from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, adapted_step, capped, gain, implicit_grip,
-                                                 implicit_kernel, implicit_shift, implicit_shrink, is_bounded, meta_norms,
-                                                 meta_transform, move_scalar, moved_logarithm, moved_norms,
+                                                 implicit_kernel, implicit_shift, implicit_shrink, is_bounded,
+                                                 meta_norms, meta_transform, move_scalar, moved_logarithm, moved_norms,
                                                  shift_by, trace_transform)
-from onlinekernels._core.functions cimport Example, Outputs, Scratch
+from onlinekernels._core.functions cimport Example, Function, Outputs, Scratch
 from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.rules import DIRECTIONS
+from onlinekernels._core.schema import Array, Number
 
 # ---- Gradient steps whose size adapts ------------------------------------------------------------
 
@@ -32,7 +32,7 @@ cdef struct Adaptation:
     # What is decided about an example; behind it, an `OffsetStep` for each output
     Adapted adapted                     # what the rule will have adapted to
     double derivative                   # of the loss along the direction that was looked at,
-    double curvature                    # and its curvature there
+    double chi                          # and its curvature there times what f + b gains along it
     double stiffness                    # curvature along the step, squared losses: caps adapted steps
     double offset_trace                 # what the trace of an offset gains along the direction
 
@@ -48,16 +48,16 @@ OFFSET_STEP = np.dtype([(name, np.float64) for name in ("eta", "trace", "offset"
 cdef class AdaptiveGradient(Rule):
     """SVMD, V Algorithm 2: gradient steps whose size adapts; the gradient trace v is the second channel.
 
-    Parameters
-    ----------
-    step : tuple
-    regularization : float
-        c of V.
-    per_feature : bool
-        SMD, V 2.2: each weight has a step of its own, which the function keeps. The rule decides as for a step of 1, and
-        `eta` is their mean.
+    With `per_feature`, SMD, V 2.2: each weight has a step of its own, which the function keeps. The rule decides as for
+    a step of 1, and `eta` is their mean.
     """
 
+    FIELDS = (Number("eta"), Number("scalar_eta"), Number("scalar_trace"),
+              Array("offset_eta", np.float64, ("labels",)), Array("offset_trace", np.float64, ("labels",)))
+
+    forms = (*DIRECTIONS, "AllLabels")
+
+    cdef Outputs outputs                        # the labels
     cdef readonly double regularization         # c of V
     cdef readonly double penalty                # C of implicit steps, otherwise 1
     cdef readonly double offset_rate            # eta of the offsets at the beginning, V (50),
@@ -71,7 +71,6 @@ cdef class AdaptiveGradient(Rule):
     cdef OffsetStep* offsets                    # its data
 
     def __init__(self, step, bint per_feature=False, **settings):
-        self.forms = (*DIRECTIONS, "AllLabels")
         self.has_trace = True
         self.per_feature = per_feature
         self.set_offset_steps(np.zeros(1, dtype=OFFSET_STEP))
@@ -95,11 +94,11 @@ cdef class AdaptiveGradient(Rule):
         self.offset_steps, self.offsets = steps, offsets
         return 0
 
-    def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
+    def grow(self, Py_ssize_t width, Py_ssize_t known, bint future):
         steps = np.zeros(width, dtype=OFFSET_STEP)
         steps["eta"] = self.offset_rate
         steps[:known] = self.offset_steps[:known]
-        if ahead:
+        if future:
             steps[known:] = steps[known - 1]
         self.set_offset_steps(steps)
 
@@ -122,7 +121,8 @@ cdef class AdaptiveGradient(Rule):
         """The step after <g, v>: V (33). O(1)."""
         cdef Adapted* next = &decided(e).adapted
         next[0] = self.adapted
-        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product, self.regularization + decided(e).stiffness)
+        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product,
+                                self.regularization + decided(e).stiffness)
 
     cdef void move_scalar(self, const Standing* now, Example e) noexcept nogil:  # no-cython-lint
         """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum). O(1)."""
@@ -131,22 +131,28 @@ cdef class AdaptiveGradient(Rule):
         cdef Adapted* next = &decided(e).adapted
         e.move.compared = e.view.compared
         if now.loss.step != 0.0:
-            move_scalar(&now.loss, &now.pace, next.eta * self.penalty, e.view.weight, e.view.scalar_gradient, e.view.compared,
-                        &e.move)
+            move_scalar(&now.loss, &now.pace, next.eta * self.penalty, e.view.weight, e.view.scalar_gradient,
+                        e.view.compared, &e.move)
         elif loss_adapts(&now.loss) and now.loss.scalar > 0.0:
             next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope)               # V (57)
             next.scalar_trace = (memory * next.scalar_trace
                                  - next.scalar_eta * slope * (1.0 + memory * next.scalar_trace))    # V (58)
-            e.move.scalar = moved_logarithm(&now.loss, next.scalar_eta * self.penalty * e.view.weight, e.view.scalar_gradient)
+            e.move.scalar = moved_logarithm(&now.loss, next.scalar_eta * self.penalty * e.view.weight,
+                                            e.view.scalar_gradient)
+
+    cdef double offset_trace_along(self, Example e) noexcept nogil:
+        """The trace of the offsets along the direction of e.term.labels; 0 where there are none."""
+        cdef double trace = self.offsets[e.term.labels[0]].trace
+        return trace - self.offsets[e.term.labels[1]].trace if e.term.n == 2 else trace
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         cdef Adaptation* next = decided(e)
         cdef double xi = e.view.derivative, memory = self.step.memory, c = self.regularization, chi, eta, trace_next
-        next.derivative, next.curvature, next.stiffness = xi, e.view.curvature, 0.0
+        next.derivative, next.stiffness = xi, 0.0
         if loss_grows_like_square(&now.loss):
             next.stiffness = e.view.curvature * (e.view.k + (e.view.offsets if now.has_offset else 0.0))
         next.adapted = self.adapted
-        chi = e.view.curvature * e.view.trace                               # (43)
+        next.chi = chi = e.view.curvature * (e.view.trace + self.offset_trace_along(e))     # (43), erratum
         e.move.offset = 0.0                                                 # `decide_offsets` does that
         if self.per_feature:
             self.move_scalar(now, e)
@@ -178,15 +184,17 @@ cdef class AdaptiveGradient(Rule):
         cdef Py_ssize_t l, n = outputs.n
         cdef double* xi = e.derivative
         cdef double* v = e.bare + e.width
-        cdef double* chi = e.work                   # the Hessian times v
+        cdef double* chi = e.work                   # the Hessian times v + v_b; `decide_offsets` finds it here
         cdef double* K_new = chi + e.width          # kappa times what enters v
         cdef double* K_xi = K_new + e.width         # kappa xi
         cdef double c = self.regularization, memory = self.step.memory, eta, xi_v = 0.0, largest = 0.0
-        hessian_times(e, v, n, chi)
+        for l in range(n):
+            K_new[l] = v[l] + self.offsets[l].trace
+        hessian_times(e, K_new, n, chi)
         for l in range(n):
             K_xi[l] = xi[l]
         outputs.apply(K_xi, e.nodes)
-        for l in range(outputs.joined):
+        for l in range(outputs.n_seen):
             xi_v += xi[l] * v[l]
         next.stiffness = 0.0
         if e.diagonal and loss_grows_like_square(&now.loss):
@@ -208,9 +216,9 @@ cdef class AdaptiveGradient(Rule):
             e.term.offset[l] = 0.0
             K_new[l] = xi[l] + memory * chi[l]
         outputs.apply(K_new, e.nodes)
-        self.norms_over(0, outputs.joined, k, chi, K_new, K_xi, &now.norms, &e.move.norms, e)
-        if outputs.ahead:
-            self.norms_over(outputs.joined, outputs.joined + 1, k, chi, K_new, K_xi, &now.ahead, &e.move.ahead, e)
+        self.norms_over(0, outputs.n_seen, k, chi, K_new, K_xi, &now.norms, &e.move.norms, e)
+        if outputs.future:
+            self.norms_over(outputs.n_seen, outputs.n_seen + 1, k, chi, K_new, K_xi, &now.future, &e.move.future, e)
 
     cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const double* chi, const double* K_new,
                          const double* K_xi, const Norms* old, Norms* new, Example e) noexcept nogil:
@@ -230,22 +238,18 @@ cdef class AdaptiveGradient(Rule):
 
     cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil:
         """Each offset has a step of its own, and a trace: V (50)-(52). O(outputs)."""
-        cdef Py_ssize_t l, k
+        cdef Py_ssize_t l
         cdef const OffsetStep* now
         cdef OffsetStep* next
-        cdef double* chi = e.work                   # the Hessian times the traces
-        cdef double* traces = chi + e.width
-        cdef double* xi = e.derivative if e.all_labels else traces
+        cdef double* chi = e.work
+        cdef double* xi = e.derivative
         cdef bint finite = True
-        if e.all_labels:
+        if not e.all_labels:
             for l in range(labels):
-                traces[l] = self.offsets[l].trace
-            hessian_times(e, traces, labels, chi)
-        else:
-            for l in range(labels):
-                xi[l], chi[l] = 0.0, decided(e).curvature * self.offsets[l].trace
-            for k in range(e.term.n):               # the second label of a pair has the opposite sign
-                xi[e.term.labels[k]] = decided(e).derivative if k == 0 else -decided(e).derivative
+                xi[l] = chi[l] = 0.0
+            for l in range(e.term.n):               # the second label of a pair has the opposite sign
+                xi[e.term.labels[l]] = decided(e).derivative * (1.0 - 2.0 * l)
+                chi[e.term.labels[l]] = decided(e).chi * (1.0 - 2.0 * l)
         for l in range(labels):
             now, next = self.offsets + l, decided_offsets(e) + l
             next.eta = capped(now.eta * gain(self.offset_meta_rate, xi[l] * now.trace), decided(e).stiffness)   # V (51)
@@ -271,18 +275,15 @@ cdef class AdaptiveGradient(Rule):
 
     # ---- State --------------------------------------------------------------------------------
 
-    def state(self, Py_ssize_t labels):
-        offsets = self.offset_steps[:labels]
-        return {"eta": self.adapted.eta, "scalar_eta": self.adapted.scalar_eta, "scalar_trace": self.adapted.scalar_trace,
-                "offset_eta": offsets["eta"].copy(), "offset_trace": offsets["trace"].copy()}
+    cdef int stand_on(self, Function function) except -1:
+        self.outputs = function.outputs
+        return 0
 
-    def check_state(self, state):
-        for name in ("eta", "scalar_eta", "scalar_trace"):
-            check_number(state[name], name)
-        for name in ("offset_eta", "offset_trace"):
-            check_array(state[name], name, np.float64, (state["labels"],))
+    def stored(self):
+        offsets = self.offset_steps[:self.outputs.kept()]
+        return {**self.adapted, "offset_eta": offsets["eta"], "offset_trace": offsets["trace"]}
 
-    def restore(self, state):
+    def resume(self, state):
         offsets = self.offset_steps[:state["labels"]]
         self.adapted = Adapted(state["eta"], state["scalar_eta"], state["scalar_trace"])
         offsets["eta"], offsets["trace"] = state["offset_eta"], state["offset_trace"]
@@ -322,17 +323,12 @@ cdef double stiffness_along(Example e, const double* K_xi, Outputs outputs, doub
 cdef class AdaptiveImplicit(AdaptiveGradient):
     """Implicit steps whose size adapts: eta <- eta max(1/2, 1 - mu <g(f_t), v_t>), then the step of `Implicit`.
 
-    v_t is the derivative of f_t with respect to log eta, see `trace_transform`; offsets are coordinates of the same arg-min,
-    so they share its step and have a part in v. Nothing caps the step: an implicit one cannot overshoot.
-
-    Parameters
-    ----------
-    step : tuple
-    regularization, penalty : float
+    v_t is the derivative of f_t with respect to log eta, see `trace_transform`; offsets are coordinates of the same
+    arg-min, so they share its step and have a part in v. Nothing caps the step: an implicit one cannot overshoot.
     """
 
     def __init__(self, step, **settings):
-        self.looks_ahead = True
+        self.looks_at_shrunk = True
         AdaptiveGradient.__init__(self, step, **settings)
 
     def configure(self, step, double regularization, double penalty):
@@ -342,13 +338,8 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
     cdef double shrink(self, long long t, Example e) noexcept nogil:
         return implicit_shrink(decided(e).adapted.eta, self.regularization)
 
-    cdef double offset_trace_along(self, Example e) noexcept nogil:
-        """The trace of the offsets along the direction of e.term.labels."""
-        cdef double trace = self.offsets[e.term.labels[0]].trace
-        return trace - self.offsets[e.term.labels[1]].trace if e.term.n == 2 else trace
-
     cdef void look_back(self, const Standing* now, Example e) noexcept nogil:
-        cdef double trace = e.view.trace + (self.offset_trace_along(e) if now.has_offset else 0.0)
+        cdef double trace = e.view.trace + self.offset_trace_along(e)
         self.adapt_freely(self.regularization * now.norms.product + self.penalty * e.view.derivative * trace, e)
 
     cdef void adapt_freely(self, double product, Example e) noexcept nogil:
@@ -368,14 +359,14 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
         trace_transform(shrink, self.step.memory, &e.move)
         self.move_scalar(now, e)
         a = shift.alpha
-        back = self.step.memory * e.view.trace - (1.0 - shrink) * e.view.bare + a * (e.view.k + offsets / (shrink * shrink))
-        if now.has_offset:
-            back += self.step.memory * self.offset_trace_along(e) / shrink
+        back = (self.step.memory * e.view.trace - (1.0 - shrink) * e.view.bare
+                + a * (e.view.k + offsets / (shrink * shrink)))
+        back += self.step.memory * self.offset_trace_along(e) / shrink
         back *= implicit_grip(&now.loss, shrink * size, a, e.view.score, e.view.target, k)
         e.move.alpha[1] = b = shrink * (a - back)
         decided(e).offset_trace = a / shrink - back
-        moved_norms(&e.move, a * e.view.bare, a * e.view.trace, b * e.view.bare, a * a * e.view.k, a * b * e.view.k, &now.norms,
-                    &e.move.norms)
+        moved_norms(&e.move, a * e.view.bare, a * e.view.trace, b * e.view.bare, a * a * e.view.k, a * b * e.view.k,
+                    &now.norms, &e.move.norms)
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         """All labels at once, or all targets; kappa is the identity. e.derivative is that at f_t."""
@@ -390,7 +381,7 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
         cdef double memory = self.step.memory, product = self.regularization * now.norms.product, shrink, size, own
         cdef double a_f = 0.0, a_v = 0.0, b_f = 0.0, aka = 0.0, akb = 0.0
         for l in range(n):
-            product += self.penalty * e.derivative[l] * (v[l] + (self.offsets[l].trace if now.has_offset else 0.0))
+            product += self.penalty * e.derivative[l] * (v[l] + self.offsets[l].trace)
         self.adapt_freely(product, e)
         shrink = self.shrink(now.t + 1, e)
         size = shrink * decided(e).adapted.eta * self.penalty * e.weight

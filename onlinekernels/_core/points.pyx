@@ -7,15 +7,16 @@ cimport cython
 import numpy as np
 from libc.string cimport memcmp, memcpy
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import check_array
 from onlinekernels._core.dictionary cimport Aged, Dictionary, RowTable, Table
 from onlinekernels._core.formulas.vecmath cimport (ok_all_finite, ok_inner_row, ok_inner_row_f, ok_l1_block,
                                                    ok_l1_block_f, ok_precise_dot, ok_precise_dot_f, ok_subtract,
                                                    ok_subtract_f)
-from onlinekernels._core.functions cimport CENTERED, DENSE_ROW, INNER, L1, OWN, OWN_INNER, OWN_L1, SQUARES, TILTS, apart
+from onlinekernels._core.functions cimport (CENTERED, DENSE_ROW, INNER, L1, ORIGIN_PRODUCTS, OWN, OWN_INNER, OWN_L1,
+                                            SQUARES, apart)
 from onlinekernels._core.kernels cimport Program
-from onlinekernels._core.linalg import matmul
+from onlinekernels._core.linalg import matmul, numpy_matmul
 from onlinekernels._core.linalg cimport ok_gram, ok_gram_pays, ok_inner_block
+from onlinekernels._core.schema import Array, Items, not_negative
 
 # ---- Rows of an array, and Python objects --------------------------------------------------------
 
@@ -26,15 +27,10 @@ cdef enum:
 
 @cython.final
 cdef class DensePoints(Dictionary):
-    """Rows of an array, kept about an origin.
+    """Rows of an array, kept about an origin."""
 
-    Parameters
-    ----------
-    n_features, dtype, program
-        As for `Dictionary`.
-    origin : array or None
-        Where distances from inner products lose no digits; None is 0.
-    """
+    FIELDS = (*Dictionary.FIELDS, Array("points", "dtype", ("n", "n_features")),
+              Array("origin", "dtype", ("n_features",), optional=True))
 
     cdef RowTable rows                      # the points
     cdef char* point_data                   # the same
@@ -63,7 +59,7 @@ cdef class DensePoints(Dictionary):
 
     # ---- Pieces -------------------------------------------------------------------------------
 
-    cdef int open_points(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef int open_points(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint transposed) except -1:
         """A single row does without numpy."""
         cdef Py_ssize_t i, size = self.point_bytes
         cdef const char* x = piece.source_data + first * size
@@ -74,7 +70,7 @@ cdef class DensePoints(Dictionary):
         piece.first = self.start
         piece.stride = apart(min(self.size() + m, self.capacity - self.start) if learning else self.size())
         piece.square = <double*> piece.buffer(SQUARES, m * sizeof(double))
-        piece.tilt = <double*> piece.buffer(TILTS, m * sizeof(double))
+        piece.origin_product = <double*> piece.buffer(ORIGIN_PRODUCTS, m * sizeof(double))
         if self.origin_data != NULL:
             piece.x = piece.buffer(CENTERED, m * size)
         if self.needs_inner and m == 1:
@@ -87,15 +83,15 @@ cdef class DensePoints(Dictionary):
                 elif self.origin_data != NULL:
                     ok_subtract(<const double*> (x + i * size), <const double*> self.origin_data,
                                 <double*> (piece.x + i * size), self.n_features)
-                piece.square[i] = piece.tilt[i] = 0.0
+                piece.square[i] = piece.origin_product[i] = 0.0
                 if self.needs_inner:
                     piece.square[i] = self.precise_dot(piece.x + i * size, piece.x + i * size)
                 if self.origin_data != NULL:
-                    piece.tilt[i] = self.precise_dot(piece.x + i * size, self.origin_data)
+                    piece.origin_product[i] = self.precise_dot(piece.x + i * size, self.origin_data)
             if self.needs_inner and m == 1:
                 self.inner_row(piece.x, <double*> piece.inner)
-        if turned and self.needs_inner and not self.needs_l1 and 0 < self.size() < m:
-            self.turned_products(piece)
+        if transposed and self.needs_inner and not self.needs_l1 and 0 < self.size() < m:
+            self.transposed_products(piece)
         elif self.needs_inner and m > 1:
             self.inner_products(piece, learning)
         if self.needs_l1:
@@ -127,31 +123,29 @@ cdef class DensePoints(Dictionary):
         if by_tiles:
             with nogil:
                 if all_by_tiles:
-                    ok_inner_block(<const double*> piece.x, m, <const double*> self.point(self.start), n, self.n_features,
-                                   <double*> piece.inner, piece.stride)
+                    ok_inner_block(<const double*> piece.x, m, <const double*> self.point(self.start), n,
+                                   self.n_features, <double*> piece.inner, piece.stride)
                 if learning:
                     ok_gram(<const double*> piece.x, m, self.n_features, <double*> piece.own_inner)
         if all_by_tiles or by_tiles and n == 0:
             return 0
         examples = piece.array(<char*> piece.x, m, self.n_features, self.dtype)
-        with np.errstate(over="ignore", invalid="ignore"):      # what overflows is reported, with its row
-            if n:
-                matmul(examples, self.rows.array[self.start:self.stop].T,
-                       piece.array(piece.inner, m, piece.stride, self.dtype)[:, :n])
-            if learning and not by_tiles:
-                np.matmul(examples, examples.T, out=piece.array(piece.own_inner, m, m, self.dtype))
+        if n:
+            matmul(examples, self.rows.array[self.start:self.stop].T,
+                   piece.array(piece.inner, m, piece.stride, self.dtype)[:, :n])
+        if learning and not by_tiles:
+            numpy_matmul(examples, examples.T, out=piece.array(piece.own_inner, m, m, self.dtype))
         return 0
 
-    cdef int turned_products(self, Piece piece) except -1:
+    cdef int transposed_products(self, Piece piece) except -1:
         """With fewer points than examples the matrix product is faster this way round."""
         cdef Py_ssize_t m = piece.rows, n = self.size(), stride = apart(m)
-        piece.turned = True
+        piece.transposed = True
         piece.stride = stride
         piece.inner = piece.buffer(INNER, n * stride * self.dtype.itemsize)
         piece.narrow = self.single
-        with np.errstate(over="ignore", invalid="ignore"):
-            matmul(self.rows.array[self.start:self.stop], piece.array(<char*> piece.x, m, self.n_features, self.dtype).T,
-                   piece.array(piece.inner, n, stride, self.dtype)[:, :m])
+        matmul(self.rows.array[self.start:self.stop], piece.array(<char*> piece.x, m, self.n_features, self.dtype).T,
+               piece.array(piece.inner, n, stride, self.dtype)[:, :m])
         return 0
 
     cdef int l1_distances(self, Piece piece, bint learning) except -1:
@@ -199,7 +193,7 @@ cdef class DensePoints(Dictionary):
     cdef double square_of(self, Py_ssize_t slot) noexcept nogil:
         return self.precise_dot(self.point(slot), self.point(slot)) if self.needs_inner else 0.0
 
-    cdef double tilt_of(self, Py_ssize_t slot) noexcept nogil:
+    cdef double origin_product_of(self, Py_ssize_t slot) noexcept nogil:
         return self.precise_dot(self.point(slot), self.origin_data) if self.origin_data != NULL else 0.0
 
     cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil:
@@ -220,16 +214,9 @@ cdef class DensePoints(Dictionary):
         """Points of slots, as they came."""
         return self.points[slots] if self.origin is None else self.points[slots] + self.origin
 
-    def state(self, slots):
-        """Named arrays about these slots."""
-        state = {"points": self.points[slots]}
-        if self.origin is not None:
-            state["origin"] = self.origin.copy()
-        return state
-
-    def check_state(self, state, Py_ssize_t n):
-        """ValueError unless the points of a state are n of this kind."""
-        check_array(state["points"], "points", self.dtype, (n, self.n_features))
+    def points_state(self, slots):
+        """Points of slots, by name; the origin that they are about is in the state for a successor."""
+        return {"points": self.points[slots]}
 
     def restore_points(self, state):
         self.points[:] = state["points"]
@@ -237,12 +224,9 @@ cdef class DensePoints(Dictionary):
 
 @cython.final
 cdef class Objects(Dictionary):
-    """Python objects; their kernel values come from Python, one row at a time.
+    """Python objects; their kernel values come from Python, one row at a time."""
 
-    Parameters
-    ----------
-    kernel : Kernel
-    """
+    FIELDS = *Dictionary.FIELDS, Items("objects", "n")
 
     cdef readonly object kernel             # of Python objects
     cdef readonly list objects              # an entry for each slot
@@ -272,13 +256,13 @@ cdef class Objects(Dictionary):
     cdef Py_ssize_t rows_to_evaluate(self):
         return 1
 
-    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint transposed) except -1:
         piece.example = x = piece.source[first]
         if learning:
             self.reserve(1)
         piece.own = <double*> piece.buffer(OWN, sizeof(double))
         piece.values_array = self.row(x)
-        piece.own[0] = self.kernel.self_value(x) if learning or self.evaluates_own else 1.0
+        piece.own[0] = self.self_value(x) if learning or self.evaluates_own else 1.0
         piece.begin(1)
         piece.first = self.start
         piece.values = <const double*> array_data(piece.values_array)
@@ -287,16 +271,27 @@ cdef class Objects(Dictionary):
     cdef row(self, x):
         """Kernel values of an object with the points, checked to be as many numbers."""
         points = self.in_use()
+        if not points:
+            return np.zeros(0)
         row = np.ascontiguousarray(self.kernel.row(x, points), dtype=np.float64)
         if row.shape != (len(points),):
             raise ValueError(f"The kernel gave an array of shape {row.shape} for one example and "
                              f"{len(points)} terms; expected shape {(len(points),)}.")
+        if np.isnan(row).any():
+            raise FloatingPointError(f"The kernel {self.kernel!r} gave NaN for two examples; expected a number.")
         return row
+
+    cdef double self_value(self, x) except? -1.0:
+        """k(x, x)."""
+        cdef double value = self.kernel.self_value(x)
+        if value != value:
+            raise FloatingPointError(f"The kernel {self.kernel!r} gave NaN for an example and itself.")
+        return value
 
     cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil:
         return piece.values
 
-    cdef void keep_facts(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
+    cdef void keep_cached(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         pass
 
     cdef bint point_is_finite(self, Piece piece, Py_ssize_t i) noexcept nogil:
@@ -314,7 +309,7 @@ cdef class Objects(Dictionary):
         piece.source = [points[i] for i in kept]
         return piece.source
 
-    cdef int settle_start(self, Piece piece, points, Py_ssize_t i) except -1:
+    cdef int resolve_start(self, Piece piece, points, Py_ssize_t i) except -1:
         self.keep(piece, points[i])
         return 0
 
@@ -330,7 +325,7 @@ cdef class Objects(Dictionary):
         values = np.empty((len(points), len(points)))
         for i, x in enumerate(points):
             values[i] = self.row(x)
-            values[i, i] = self.kernel.self_value(x)
+            values[i, i] = self.self_value(x)
         return values
 
     cdef keep(self, Piece piece, x):
@@ -350,12 +345,8 @@ cdef class Objects(Dictionary):
     def points_at(self, slots):
         return [self.objects[slot] for slot in slots]
 
-    def state(self, slots):
+    def points_state(self, slots):
         return {"objects": self.points_at(slots)}
-
-    def check_state(self, state, Py_ssize_t n):
-        if len(state["objects"]) != n or isinstance(state["objects"], dict):
-            raise ValueError(f"there are not {n} objects for {n} terms")
 
     def restore_points(self, state):
         self.objects[:] = list(state["objects"])
@@ -411,8 +402,7 @@ cdef class Rows:
         first, last, _ = rows.indices(len(self))
         last = max(first, last)
         begin, end = self.indptr[first], self.indptr[last]
-        return Rows(self.indptr[first:last + 1] - begin, self.indices[begin:end], self.data[begin:end],
-                    self.n_features)
+        return Rows(self.indptr[first:last + 1] - begin, self.indices[begin:end], self.data[begin:end], self.n_features)
 
     def take(self, places):
         """The rows at these places, in this order."""
@@ -456,15 +446,12 @@ cdef inline double inner_with(const int* index, const double* value, Py_ssize_t 
 
 @cython.final
 cdef class SparsePoints(Dictionary):
-    """Sparse rows; kernels on them need inner products only.
+    """Sparse rows; kernels on them need inner products only."""
 
-    Parameters
-    ----------
-    n_features, program
-        As for `Dictionary`.
-    """
+    FIELDS = (*Dictionary.FIELDS, Array("sparse_sizes", np.int64, ("n",), not_negative),
+              Array("sparse_indices", np.int32, ("non_zeros",)), Array("sparse_values", np.float64, ("non_zeros",)))
 
-    cdef readonly Table spans           # (2, capacity) int64: where the non-zeros of each point begin and end in the arena
+    cdef readonly Table spans           # (2, capacity) int64: begin and end of the non-zeros of each point in the arena
     cdef object index_array, value_array        # the arena: non-zeros of all points, and of dropped ones
     cdef int* index                     # columns of these non-zeros,
     cdef double* value                  # and their values
@@ -498,7 +485,7 @@ cdef class SparsePoints(Dictionary):
 
     # ---- Pieces -------------------------------------------------------------------------------
 
-    cdef int open_points(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef int open_points(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint transposed) except -1:
         cdef Rows rows = piece.source
         cdef Py_ssize_t i, k
         if learning:
@@ -509,9 +496,9 @@ cdef class SparsePoints(Dictionary):
         piece.first = self.start
         piece.stride = apart(min(self.size() + m, self.capacity - self.start) if learning else self.size())
         piece.square = <double*> piece.buffer(SQUARES, m * sizeof(double))
-        piece.tilt = <double*> piece.buffer(TILTS, m * sizeof(double))
+        piece.origin_product = <double*> piece.buffer(ORIGIN_PRODUCTS, m * sizeof(double))
         for i in range(m):
-            piece.square[i] = piece.tilt[i] = 0.0
+            piece.square[i] = piece.origin_product[i] = 0.0
             for k in range(piece.start[i], piece.start[i + 1]):
                 piece.square[i] += piece.value[k] * piece.value[k]
         piece.dense_row = <double*> piece.buffer(DENSE_ROW, self.n_features * sizeof(double))
@@ -600,19 +587,16 @@ cdef class SparsePoints(Dictionary):
         """Points of slots, as rows."""
         return gathered(*self.spans.array[:, slots], self.index_array, self.value_array, self.n_features)
 
-    def state(self, slots):
-        """Named arrays about these slots."""
+    def points_state(self, slots):
         rows = self.points_at(slots)
         return {"sparse_sizes": np.diff(rows.indptr), "sparse_indices": rows.indices, "sparse_values": rows.data}
 
-    def check_state(self, state, Py_ssize_t n):
-        """ValueError unless the points of a state are n of this kind."""
-        sizes = check_array(state["sparse_sizes"], "sparse_sizes", np.int64, (n,))
-        indices = check_array(state["sparse_indices"], "sparse_indices", np.int32, (-1,))
-        values = check_array(state["sparse_values"], "sparse_values", np.float64, (len(indices),))
-        if (sizes < 0).any() or (sizes > len(indices)).any() or sizes.sum() != len(indices):
+    def fits(self, state):
+        Dictionary.fits(self, state)
+        sizes, indices = state["sparse_sizes"], state["sparse_indices"]
+        if (sizes > len(indices)).any() or sizes.sum() != len(indices):
             raise ValueError("the non-zeros do not fit the terms")
-        Rows(np.concatenate([[0], np.cumsum(sizes)]), indices, values, self.n_features)
+        Rows(np.concatenate([[0], np.cumsum(sizes)]), indices, state["sparse_values"], self.n_features)
 
     def restore_points(self, state):
         ends = np.cumsum(state["sparse_sizes"])

@@ -12,7 +12,7 @@ cdef class Crew:
     cdef PyThread_type_lock finished    # the caller waits here for the last of them
     cdef PyThread_type_lock guard       # of the numbers below
     cdef Py_ssize_t next, n, busy       # the next task, tasks, and threads that are at it
-    cdef Py_ssize_t n_threads, room     # threads that have begun, and locks for all
+    cdef Py_ssize_t n_threads, capacity     # threads that have begun, and locks for all
     cdef Task task
     cdef void* context
     cdef bint stopped

@@ -39,7 +39,7 @@ cdef class Crew:
 
     def __cinit__(self, Py_ssize_t n_threads):
         cdef Py_ssize_t i
-        self.generation, self.room = generation, n_threads
+        self.generation, self.capacity = generation, n_threads
         self.begin = <PyThread_type_lock*> calloc(n_threads, sizeof(PyThread_type_lock))
         if self.begin == NULL:
             raise MemoryError("there is no memory for locks")
@@ -52,7 +52,7 @@ cdef class Crew:
         cdef Py_ssize_t i
         if self.generation != generation:       # threads that are gone may have held them
             return
-        for i in range(self.room if self.begin != NULL else 0):
+        for i in range(self.capacity if self.begin != NULL else 0):
             free_lock(self.begin[i])
         free_lock(self.finished)
         free_lock(self.guard)
@@ -105,7 +105,7 @@ cdef class Crew:
         cdef Py_ssize_t i
         if self.generation == generation:
             self.stopped = True
-            for i in range(self.room):
+            for i in range(self.capacity):
                 PyThread_release_lock(self.begin[i])
 
 

@@ -11,35 +11,30 @@ Examples are pending until there are `CHECKPOINT` of them, counted by t.  A pend
 so predictions, which are innovations of that factor, are those of one example at a time, whatever the chunks.  At a
 checkpoint U and S take all of them in at once, and points come and go.
 
-A checkpoint is carried out by who comes after it, to learn or to look (`settle`), so that learning the rows of a piece
-that is open, and closing it, cannot fail.  It is all or nothing.  What can fail or be interrupted comes first, and its
-results lie beside what is in use; then compiled code that cannot raise makes them current.  If something fails before,
-all rows are still pending, and the next one who comes begins with that checkpoint.
+A checkpoint belongs to its last row, and is compiled code that cannot fail: memory for it is there before that row's
+piece is learned.  So it may come in the middle of a piece, and those of the members of an ensemble at different rows.
 
 A single row is not predicted by an expansion of the mean, which would have to be computed again after every row that is
 learned, unless there are very many coordinates: it is evaluated from its own, and what it has to do with pending rows.
 The scratch remembers these, with the kernel values that they follow from: as long as nothing has been learned, the same
 kernel values, bit for bit, have the same answer, so that what predicting a row has computed serves learning it.
 """
-import os
-from _thread import allocate_lock
-
 import numpy as np
 cimport cython
-from cpython.pythread cimport PyThread_get_thread_ident
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isfinite, sqrt
 from libc.string cimport memcmp, memcpy, memset
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import aligned_empty, check_array, check_number
+from onlinekernels._core.arrays import aligned_empty
 from onlinekernels._core.dictionary cimport Dictionary, Observer, Table
 from onlinekernels._core.formulas.moves cimport Standing, stand_still
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot, ok_least
 from onlinekernels._core.functions cimport MOVE, N_SHARED, OWN, Example, Function, Outputs, Scratch
-from onlinekernels._core.linalg cimport (ALL, OK_REFLECTED, Factor, matrix, multiply, ok_column_squares, ok_eliminate,
+from onlinekernels._core.linalg cimport (ALL, OK_REFLECTED, Factor, ok_column_squares, ok_eliminate,
                                          ok_find_reflections, ok_invert_lower, ok_largest_above, ok_leave, ok_losses,
-                                         ok_next_column, ok_oldest, ok_reflect, ok_reflections, ok_reflections_size,
-                                         ok_shrink_and_subtract, ok_times_rows, ok_turn, transposed)
-from onlinekernels._core.linalg import check_lower
+                                         ok_next_column, ok_oldest, ok_product, ok_reflect, ok_reflections,
+                                         ok_reflections_size, ok_shrink_and_subtract, ok_times_rows, ok_transpose)
+from onlinekernels._core.schema import Array, Count, Flag, Inlined, lower_triangular, not_negative, Number, positive
+from onlinekernels._core.schema import state_of, within
 from onlinekernels._core.maps cimport FeatureMap
 from onlinekernels._core.rules cimport Form, Rule
 from onlinekernels._core.terms import UNBOUNDED
@@ -58,17 +53,16 @@ cdef enum PosteriorBuffer:
     CROSS = N_SHARED
     MEANS
     SINGLE
-    COLUMNS             # of the factor of pending rows,
-    TURNED              # and their coordinates, a row for each
+    COLUMNS
+    TRANSPOSED
     FEATURES
-    TAKEN               # what is taken in at a checkpoint,
-    FUTURE              # the covariance that it leads to,
-    FUTURE_MEAN         # and the mean,
-    PRODUCTS            # what is not determined of pending rows,
-    JOINING             # what those that join have in common with the others,
-    INVERSE             # what tells who leaves,
-    LEAVING             # and what brings coordinates back to a triangle without them
-    CHOSEN              # slots of the points, and who of them stays
+    TAKEN
+    FUTURE
+    FUTURE_MEAN
+    PRODUCTS
+    INVERSE
+    LEAVING
+    CHOSEN
     TOTALS
 
 
@@ -94,12 +88,21 @@ cdef class PosteriorScratch(Scratch):
     cdef double* columns
     cdef double* explained              # (CHECKPOINT): what those of L_C explain of the variance of each row,
     cdef double* expected               # (outputs, CHECKPOINT): and of its mean
-    cdef Py_ssize_t end                 # pending rows when all of the piece are
+    cdef Py_ssize_t first               # row of the piece with which they begin: 0, or the one after a checkpoint
+    cdef Py_ssize_t end                 # pending rows when all up to the end, or the next checkpoint, are
+    cdef double* transposed                 # (coordinates, CHECKPOINT): coordinates of pending rows
     cdef double* features               # (rows, features)
     cdef Py_ssize_t row                 # that was evaluated last
-    # (CHECKPOINT, taken_stride): what is taken in at a checkpoint, a column for each coordinate
-    cdef double* taken
-    cdef Py_ssize_t taken_stride        # its row length
+    # Memory of a checkpoint, for as many coordinates as there may be then
+    cdef double* taken                  # (CHECKPOINT, taken_stride): what is taken in, a column for each coordinate,
+    cdef Py_ssize_t taken_stride
+    cdef double* future                 # the covariance that it leads to,
+    cdef double* future_mean            # and the mean,
+    cdef double* products               # (CHECKPOINT, CHECKPOINT): what is not determined of pending rows,
+    cdef double* joining                # (CHECKPOINT, CHECKPOINT): what those that join have in common with the others,
+    cdef double* inverse                # what tells who leaves,
+    cdef double* leaving                # what brings coordinates back to a triangle without them,
+    cdef Py_ssize_t* chosen             # slots of the points, and who of them stays
     # While it predicts
     cdef const double* expansion        # coefficients of the mean; NULL while it learns, and for a single row
     cdef object expansion_array         # keeps them alive
@@ -108,6 +111,26 @@ cdef class PosteriorScratch(Scratch):
     cdef void let_go(self) noexcept:
         Scratch.let_go(self)
         self.expansion_array = None
+
+
+CONSISTENT = 1e-6       # differences, relative to what is compared, between parts of a state
+LOOSELY = 1e-2          # likewise of variances, where points may nearly span each other
+
+
+def of_known(matrix, name):
+    """The limit: can be the covariance of coordinates whose prior is N(0, I), up to rounding. O(n^3)."""
+    if not np.allclose(matrix, matrix.T, rtol=0.0, atol=1e-9):
+        raise ValueError(f"the {name} is not symmetric")
+    if len(matrix):
+        values = np.linalg.eigvalsh(matrix)
+        if values.min() < -1e-7 or values.max() > 1.0 + 1e-7:
+            raise ValueError(f"the {name} is not one of known coordinates")
+
+
+def lower_with_squares(matrix, name):
+    """The limit: 0 above a diagonal that is not negative."""
+    if (np.diag(matrix) < 0.0).any() or np.triu(matrix, 1).any():
+        raise ValueError(f"{name} is not lower triangular, or has a negative square")
 
 
 cdef class Posterior(Function):
@@ -124,29 +147,40 @@ cdef class Posterior(Function):
 
     A kind implements
 
-    `open_rows(scratch, first, m, learning, turned)`
+    `open_rows(scratch, first, m, learning, by_slots)`
         get ready for some rows: k(x, x) into w.piece.own; O(m) kernel rows, or maps;
-    `read(scratch, m)`
-        coordinates and kernel values of the next m rows, which are about to be pending: O(m n^2);
+    `read(scratch, first, m)`
+        coordinates and kernel values of m rows of a piece, which are about to be pending: O(m n^2);
     `read_key(scratch)`
         what all that is known of a single row follows from, into w.new_key; return how many numbers that are: O(n);
     `read_from_key(scratch)`
         its coordinates into w.point, and kernel values with pending rows into w.shared: O(n^2);
     `admit(scratch, i)`
         example i is pending from now on: O(1) and a copy of it;
+    `prepare_checkpoint(scratch, n)`
+        get ready for a checkpoint, after which there may be n coordinates: O(1), and the memory;
     `conclude(scratch)`
-        take in the pending rows, after a checkpoint: O(n^3 + CHECKPOINT n^2);
+        take in the pending rows: O(n^3 + CHECKPOINT n^2);
     `evaluate_mean(scratch, i, out)`
         the mean at example i, from w.expansion: O(n) for each output;
 
-    and for Python `expanded`, `coordinates_of`, `coefficients`, `state`, `check_state` and `restore`.
+    and for Python `expanded`, `coordinates_of` and `coefficients`.
     """
+
+    # n coordinates, p pending rows
+    FIELDS = (*Function.FIELDS, Array("mean", np.float64, ("labels", "n_coordinates")),
+              Array("covariance", np.float64, ("n_coordinates", "n_coordinates"), of_known),
+              Array("pending_coordinates", np.float64, ("p", "n_coordinates")),
+              Array("pending_corrections", np.float64, ("p", "n_coordinates")),
+              Array("pending_gram", np.float64, ("p", "p"), lower_with_squares),
+              Array("pending_root", np.float64, ("p", "p"), lower_triangular),
+              Array("pending_errors", np.float64, ("labels", "p")))
 
     cdef readonly double memory             # what is left of f after one example: sqrt(memory)
     cdef readonly bint classes              # outputs are labels: y is +1 for one and -1 for all others
     cdef readonly Py_ssize_t n              # coordinates of u
     # whether the covariance of u goes back to the prior's at the next checkpoint
-    cdef readonly bint doubts
+    cdef readonly bint is_inflated
     cdef Py_ssize_t capacity                # coordinates that there is room for
     cdef readonly object mean               # U, a row for each output (width, capacity)
     cdef readonly object covariance         # S (capacity, capacity)
@@ -166,28 +200,27 @@ cdef class Posterior(Function):
     cdef double fade[CHECKPOINT + 2]             # memory^(k / 2)
     cdef object expansion                   # coefficients of the mean as it is now; None when they are to be computed
     cdef long long version                  # counts changes of what is known
-    cdef object lock                        # of who carries out a checkpoint,
-    cdef unsigned long settler              # the thread that does; 0 for none
-    cdef long long process                  # that they belong to
+    cdef Py_ssize_t first                   # pending rows at the first checkpoint,
+    cdef Py_ssize_t every                   # and at all others
 
     def __init__(self, Py_ssize_t n_features, dtype, Outputs outputs, double memory, bint classes):
         cdef Py_ssize_t k
         Function.__init__(self, n_features, dtype, 1, outputs)
         self.memory, self.classes, self.version = memory, classes, 1
-        self.lock, self.process = allocate_lock(), os.getpid()
+        self.first = self.every = CHECKPOINT
         for k in range(CHECKPOINT + 2):
             self.fade[k] = memory ** (0.5 * k)
         self.gram, self.root = np.zeros((CHECKPOINT, CHECKPOINT)), Factor(CHECKPOINT)
         self.K = <double*> array_data(self.gram)
-        self.set_room(0, self.width)
+        self.set_capacity(0, self.width)
 
-    cdef int set_room(self, Py_ssize_t capacity, Py_ssize_t width) except -1:
+    cdef int set_capacity(self, Py_ssize_t capacity, Py_ssize_t width) except -1:
         """Room for so many coordinates and outputs; what there is stays: O(capacity^2)."""
         cdef Py_ssize_t n = self.n, p = self.root.n
-        cdef Py_ssize_t room = room_for(capacity)
-        kept = {"mean": (width, room, (slice(None), slice(n))), "covariance": (room, room, (slice(n), slice(n))),
-                "coordinates": (CHECKPOINT, room, (slice(p), slice(n))),
-                "corrections": (CHECKPOINT, room, (slice(p), slice(n))),
+        cdef Py_ssize_t stride = row_stride(capacity)
+        kept = {"mean": (width, stride, (slice(None), slice(n))), "covariance": (stride, stride, (slice(n), slice(n))),
+                "coordinates": (CHECKPOINT, stride, (slice(p), slice(n))),
+                "corrections": (CHECKPOINT, stride, (slice(p), slice(n))),
                 "errors": (width, CHECKPOINT, (slice(None), slice(p)))}
         cdef double* data[5]
         parts = []
@@ -201,21 +234,29 @@ cdef class Posterior(Function):
         # nothing can fail any more
         self.mean, self.covariance, self.coordinates, self.corrections, self.errors = parts
         self.U, self.S, self.a, self.b, self.E = data[0], data[1], data[2], data[3], data[4]
-        self.capacity = room
+        self.capacity = stride
         self.version += 1
         return 0
 
     # ---- A piece ------------------------------------------------------------------------------
 
+    cdef Py_ssize_t due(self) noexcept nogil:
+        """Pending rows at the next checkpoint: O(1)."""
+        return self.every if self.n else self.first
+
     cdef Py_ssize_t piece_rows(self):
         """Up to the next checkpoint: O(1)."""
-        return CHECKPOINT - self.root.n % CHECKPOINT
+        return self.due() - self.root.n
 
-    cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef Py_ssize_t most_rows(self):
+        return CHECKPOINT
+
+    cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning,
+                       bint by_slots) except -1:
         raise NotImplementedError
 
-    cdef int read(self, PosteriorScratch w, Py_ssize_t m) except -1:
-        raise NotImplementedError
+    cdef void read(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m) noexcept nogil:
+        pass
 
     cdef Py_ssize_t read_key(self, PosteriorScratch w) noexcept nogil:
         return 0
@@ -228,11 +269,9 @@ cdef class Posterior(Function):
         return PosteriorScratch()
 
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        """O(m n^2) while it learns, or for a single row; otherwise O(m) kernel rows, or maps. After a checkpoint
-        `conclude`, too."""
+        """O(m n^2) while it learns, or for a single row; otherwise O(m) kernel rows, or maps."""
         cdef PosteriorScratch scratch = w
         cdef bint single
-        self.settle(scratch)
         # whether or not there is an expansion, so that bits are the same
         single = m == 1 and (learning or self.n <= FEW)
         if learning:
@@ -240,13 +279,18 @@ cdef class Posterior(Function):
         self.open_rows(scratch, first, m, learning, by_slots >= 0 and not single)
         scratch.expansion = scratch.totals = scratch.columns = NULL
         scratch.learning = learning
+        if learning and self.root.n + m >= self.due():
+            self.prepare_checkpoint(scratch, self.n)
         if single:
             return self.open_one(scratch)
         if learning:
-            scratch.cross = <double*> w.buffer(CROSS, m * CHECKPOINT * sizeof(double))
-            scratch.means = <double*> w.buffer(MEANS, m * self.width * sizeof(double))
-            self.read(scratch, m)
-            return self.relate(scratch, m)
+            scratch.cross = <double*> w.buffer(CROSS, CHECKPOINT * CHECKPOINT * sizeof(double))
+            scratch.means = <double*> w.buffer(MEANS, CHECKPOINT * self.width * sizeof(double))
+            scratch.transposed = <double*> w.buffer(TRANSPOSED, max(1, self.capacity) * CHECKPOINT * sizeof(double))
+            scratch.columns = <double*> w.buffer(COLUMNS, (CHECKPOINT + 1 + self.width) * CHECKPOINT * sizeof(double))
+            with nogil:
+                self.relate(scratch, 0)
+            return 0
         with cython.critical_section(self):     # several threads may predict, and replace it by the same
             expansion = self.expansion
         if expansion is None:
@@ -262,24 +306,24 @@ cdef class Posterior(Function):
     cdef int open_one(self, PosteriorScratch w) except -1:
         """What is known of a single row, without numpy: O(n^2), O(n) if that is there already, and O(n^2) to learn
         it."""
-        cdef Py_ssize_t room = self.capacity
-        w.key = <double*> w.buffer(SINGLE, (3 * room + 5 * CHECKPOINT + self.width) * sizeof(double))
-        w.new_key = w.key + room + CHECKPOINT
-        w.point = w.new_key + room + CHECKPOINT
-        w.shared = w.point + room
+        cdef Py_ssize_t stride = self.capacity
+        w.key = <double*> w.buffer(SINGLE, (3 * stride + 5 * CHECKPOINT + self.width) * sizeof(double))
+        w.new_key = w.key + stride + CHECKPOINT
+        w.point = w.new_key + stride + CHECKPOINT
+        w.shared = w.point + stride
         w.relation, w.column, w.mean = w.shared + CHECKPOINT, w.shared + 2 * CHECKPOINT, w.shared + 3 * CHECKPOINT
         self.know_one(w)
         return 0
 
     cdef void know_one(self, PosteriorScratch w) noexcept nogil:
-        cdef Py_ssize_t j, r, s = self.root.n, n = self.n, room = self.capacity, size = self.read_key(w)
-        cdef double* a = self.a + s * room
-        cdef double* b = self.b + s * room
+        cdef Py_ssize_t j, r, s = self.root.n, n = self.n, stride = self.capacity, size = self.read_key(w)
+        cdef double* a = self.a + s * stride
+        cdef double* b = self.b + s * stride
         if w.version != self.version or memcmp(w.new_key, w.key, size * sizeof(double)):
             memcpy(w.key, w.new_key, size * sizeof(double))
             self.read_from_key(w)
-            ok_times_rows(self.b, room, s, n, w.point, w.relation)
-            ok_times_rows(self.U, room, self.width, n, w.point, w.mean)
+            ok_times_rows(self.b, stride, s, n, w.point, w.relation)
+            ok_times_rows(self.U, stride, self.width, n, w.point, w.mean)
             for r in range(s):
                 w.column[r] = 0.0
                 if self.K[r * CHECKPOINT + r] != 0.0:       # otherwise it is left out
@@ -290,7 +334,7 @@ cdef class Posterior(Function):
             memcpy(a, w.point, n * sizeof(double))
             memcpy(self.K + s * CHECKPOINT, w.shared, s * sizeof(double))
             self.K[s * CHECKPOINT + s] = w.piece.own[0]
-            ok_times_rows(self.S, room, n, n, a, b)
+            ok_times_rows(self.S, stride, n, n, a, b)
             for j in range(n):
                 b[j] -= a[j]
             w.relation[s] = ok_dot(b, a, n)
@@ -307,25 +351,23 @@ cdef class Posterior(Function):
 
     # ---- Several rows -------------------------------------------------------------------------
 
-    cdef int relate(self, PosteriorScratch w, Py_ssize_t m) except -1:
-        """(S - I) a of m new rows, its products with all pending ones, and what U says of them: O(m n^2)."""
-        cdef Py_ssize_t i, j, s = self.root.n, n = self.n, room = self.capacity
-        cdef double* a = self.a + s * room
-        cdef double* b = self.b + s * room
-        cdef double* A
-        A = <double*> w.buffer(TURNED, max(1, n) * CHECKPOINT * sizeof(double))
-        w.columns = <double*> w.buffer(COLUMNS, (CHECKPOINT + 1 + self.width) * CHECKPOINT * sizeof(double))
-        multiply(b, room, matrix(a, m, n, room), matrix(self.S, n, n, room), ALL)
-        with nogil:
-            for i in range(m):
-                for j in range(n):
-                    b[i * room + j] -= a[i * room + j]
-                ok_times_rows(self.U, room, self.width, n, a + i * room, w.means + i * self.width)
-            ok_turn(self.a, room, s + m, n, A, CHECKPOINT)
-        multiply(w.cross, CHECKPOINT, matrix(b, m, n, room), matrix(A, n, s + m, CHECKPOINT), s)
-        with nogil:
-            self.spread_out(w, m)
-        return 0
+    cdef void relate(self, PosteriorScratch w, Py_ssize_t first) noexcept nogil:
+        """(S - I) a of the rows of a piece from `first` to the next checkpoint, their products with all pending ones,
+        and what U says of them: O(m n^2)."""
+        cdef Py_ssize_t i, j, s = self.root.n, n = self.n, stride = self.capacity
+        cdef Py_ssize_t m = min(w.piece.rows - first, self.due() - s)
+        cdef double* a = self.a + s * stride
+        cdef double* b = self.b + s * stride
+        w.first = first
+        self.read(w, first, m)
+        ok_product(b, stride, m, n, a, stride, 1, n, self.S, stride, ALL)
+        for i in range(m):
+            for j in range(n):
+                b[i * stride + j] -= a[i * stride + j]
+            ok_times_rows(self.U, stride, self.width, n, a + i * stride, w.means + i * self.width)
+        ok_transpose(self.a, stride, s + m, n, w.transposed, CHECKPOINT)
+        ok_product(w.cross, CHECKPOINT, m, s + m, b, stride, 1, n, w.transposed, CHECKPOINT, s)
+        self.spread_out(w, m)
 
     cdef void spread_out(self, PosteriorScratch w, Py_ssize_t m) noexcept nogil:
         """Columns of C, which become those of L_C one by one: so each explains all later rows at once. O(m
@@ -367,13 +409,14 @@ cdef class Posterior(Function):
         cdef Py_ssize_t y, s = self.root.n
         cdef double late = self.fade[s + 1]
         for y in range(self.width):
-            out[y] = w.expected[y * CHECKPOINT + s] + late * w.means[i * self.width + y]
-        w.variance = fmax(0.0, self.K[s * CHECKPOINT + s] + late * late * w.cross[i * CHECKPOINT + s] - w.explained[s])
+            out[y] = w.expected[y * CHECKPOINT + s] + late * w.means[(i - w.first) * self.width + y]
+        w.variance = fmax(0.0, self.K[s * CHECKPOINT + s] + late * late * w.cross[(i - w.first) * CHECKPOINT + s]
+                          - w.explained[s])
 
     cdef void absorb(self, PosteriorScratch w, const double* innovation, double deviation, bint counts) noexcept nogil:
         """The example that was evaluated is pending from now on; its innovations are in units of the deviation.
 
-        O(n) for each output.
+        O(n) for each output; after the last row before a checkpoint that is carried out, too.
         """
         cdef Py_ssize_t r, y, s = self.root.n
         cdef double* row = self.root.row(s)
@@ -394,6 +437,10 @@ cdef class Posterior(Function):
         self.root.append(row, deviation if counts else 1.0)
         if w.columns != NULL:
             self.next_column(w, s, deviation, counts)
+        if self.root.n == self.due():
+            self.conclude(w)
+            if w.row + 1 < w.piece.rows:
+                self.relate(w, w.row + 1)
 
     cdef void next_column(self, PosteriorScratch w, Py_ssize_t s, double deviation, bint counts) noexcept nogil:
         """Column s of L_C below its diagonal, and what it says of the later rows of a piece: O(s CHECKPOINT)."""
@@ -411,88 +458,57 @@ cdef class Posterior(Function):
 
     # ---- Checkpoints --------------------------------------------------------------------------
 
-    cdef int settle(self, PosteriorScratch w=None) except -1:
-        """Carry out a checkpoint that is due, before anybody learns or looks: O(1), or `conclude`.
-
-        Several threads may look, and all of them come here first: one does it, and the others wait, so nobody looks at
-        what changes. A signal handler that looks in the middle of it sees all rows pending, which is as true.
-        """
-        cdef unsigned long me
-        if self.root.n < CHECKPOINT:
-            return 0
-        me = PyThread_get_thread_ident()
-        if self.settler == me:
-            return 0
-        with cython.critical_section(self):
-            if self.process != os.getpid():     # who had the lock may not be in this one
-                self.lock, self.process = allocate_lock(), os.getpid()
-        with self.lock:
-            if self.root.n == CHECKPOINT:
-                self.settler = me
-                try:
-                    self.conclude(self.new_scratch() if w is None else w)
-                    self.tidy()                 # bits must not depend on dead slots
-                finally:
-                    self.settler = 0
+    cdef int prepare_checkpoint(self, PosteriorScratch w, Py_ssize_t n) except -1:
+        w.taken_stride = max(row_stride(n), 16)       # as tiles read it
+        w.taken = <double*> w.buffer(TAKEN, CHECKPOINT * w.taken_stride * sizeof(double))
+        w.future = <double*> w.buffer(FUTURE, max(1, n * n) * sizeof(double))
+        w.future_mean = <double*> w.buffer(FUTURE_MEAN, max(1, self.width * n) * sizeof(double))
         return 0
 
-    cdef int conclude(self, PosteriorScratch w) except -1:
-        raise NotImplementedError
+    cdef void conclude(self, PosteriorScratch w) noexcept nogil:
+        pass
 
-    cdef int begin_to_take_in(self, PosteriorScratch w, Py_ssize_t joining) except -1:
-        """Get ready to take in the pending rows, and at most so many new coordinates: O(CHECKPOINT^2 n).
+    cdef void begin_update(self, PosteriorScratch w) noexcept nogil:
+        """Begin to take in p pending rows, and perhaps new coordinates: O(p^2 n).
 
-            W = L_C^-1 lam^((b-t)/2) [ lam^t (S - I) a_t + a_t , V_t ]      over t = 1, ..., b
-            U' = lam^(b/2) U + W^T e,      S' = lam^b S + (1 - lam^b) I - W^T W
+            W = L_C^-1 lam^((p-t)/2) [ lam^t (S - I) a_t + a_t , V_t ]      over t = 1, ..., p
+            U' = lam^(p/2) U + W^T e,      S' = lam^p S + (1 - lam^p) I - W^T W
 
         V is what the pending rows have in common with those that join, beside the others.
         """
-        cdef Py_ssize_t j, t, n = self.n, room = self.capacity
+        cdef Py_ssize_t j, t, n = self.n, p = self.root.n, stride = self.capacity
         cdef double late
-        w.taken_stride = n + joining
-        w.taken_stride = max(w.taken_stride, 16)    # as tiles read it
-        w.taken = <double*> w.buffer(TAKEN, CHECKPOINT * w.taken_stride * sizeof(double))
-        with nogil:
-            for t in range(CHECKPOINT):
-                late = self.fade[CHECKPOINT - 1 - t]
-                for j in range(n):
-                    w.taken[t * w.taken_stride + j] = late * (self.fade[t + 1] * self.fade[t + 1] * self.b[t * room + j]
-                                                              + self.a[t * room + j])
-            self.root.solve_columns(w.taken, w.taken_stride, n)
-        return 0
+        for t in range(p):
+            late = self.fade[p - 1 - t]
+            for j in range(n):
+                w.taken[t * w.taken_stride + j] = late * (self.fade[t + 1] * self.fade[t + 1] * self.b[t * stride + j]
+                                                          + self.a[t * stride + j])
+        self.root.solve_columns(w.taken, w.taken_stride, n)
 
-    cdef double* future_mean(self, PosteriorScratch w, const double* V, Py_ssize_t joining) except NULL:
-        """U as it will be with the coordinates of V, which has a row for each: O(CHECKPOINT^2 joining + CHECKPOINT
-        n)."""
-        cdef Py_ssize_t j, t, y, n = self.n, size = n + joining
+    cdef void find_mean(self, PosteriorScratch w, Py_ssize_t joining) noexcept nogil:
+        """U as it will be with so many coordinates more, of which V has a row for each: O(p^2 joining + p n)."""
+        cdef Py_ssize_t j, t, y, n = self.n, p = self.root.n, size = n + joining
         cdef double* W = w.taken + n
-        cdef double* mean = <double*> w.buffer(FUTURE_MEAN, max(1, self.width * size) * sizeof(double))
-        with nogil:
-            for t in range(CHECKPOINT):
-                for j in range(joining):
-                    W[t * w.taken_stride + j] = self.fade[CHECKPOINT - 1 - t] * V[j * CHECKPOINT + t]
-            self.root.solve_columns(W, w.taken_stride, joining)
-        multiply(mean, size, matrix(self.E, self.width, CHECKPOINT, CHECKPOINT),
-                 matrix(w.taken, CHECKPOINT, size, w.taken_stride), ALL)
+        for t in range(p):
+            for j in range(joining):
+                W[t * w.taken_stride + j] = self.fade[p - 1 - t] * w.joining[j * CHECKPOINT + t]
+        self.root.solve_columns(W, w.taken_stride, joining)
+        ok_product(w.future_mean, size, self.width, size, self.E, CHECKPOINT, 1, p, w.taken, w.taken_stride, ALL)
         for y in range(self.width):
             for j in range(n):
-                mean[y * size + j] += self.fade[CHECKPOINT] * self.U[y * self.capacity + j]
-        return mean
+                w.future_mean[y * size + j] += self.fade[p] * self.U[y * self.capacity + j]
 
-    cdef double* future_covariance(self, PosteriorScratch w, Py_ssize_t joining) except NULL:
-        """S as it will be with so many coordinates more, those of the last `future_mean`: O(CHECKPOINT n^2)."""
-        cdef Py_ssize_t i, j, n = self.n, size = n + joining
-        cdef double* S = <double*> w.buffer(FUTURE, max(1, size * size) * sizeof(double))
-        cdef double faded = self.fade[CHECKPOINT] * self.fade[CHECKPOINT]
-        multiply(S, size, transposed(w.taken, CHECKPOINT, size, w.taken_stride),
-                 matrix(w.taken, CHECKPOINT, size, w.taken_stride), 0)
-        with nogil:
-            ok_shrink_and_subtract(self.S, self.capacity, n, faded, 1.0 - faded, S, size)
-            for i in range(n, size):
-                for j in range(i):
-                    S[i * size + j] = S[j * size + i] = -S[i * size + j]
-                S[i * size + i] = 1.0 - S[i * size + i]
-        return S
+    cdef void find_covariance(self, PosteriorScratch w, Py_ssize_t joining) noexcept nogil:
+        """S as it will be with so many coordinates more, those of the last `find_mean`: O(p n^2)."""
+        cdef Py_ssize_t i, j, n = self.n, p = self.root.n, size = n + joining
+        cdef double* S = w.future
+        cdef double faded = self.fade[p] * self.fade[p]
+        ok_product(S, size, size, size, w.taken, 1, w.taken_stride, p, w.taken, w.taken_stride, 0)
+        ok_shrink_and_subtract(self.S, self.capacity, n, faded, 1.0 - faded, S, size)
+        for i in range(n, size):
+            for j in range(i):
+                S[i * size + j] = S[j * size + i] = -S[i * size + j]
+            S[i * size + i] = 1.0 - S[i * size + i]
 
     cdef void become(self, const double* mean, const double* covariance, Py_ssize_t stride,
                      Py_ssize_t n) noexcept nogil:
@@ -502,16 +518,16 @@ cdef class Posterior(Function):
             memcpy(self.U + y * self.capacity, mean + y * stride, n * sizeof(double))
         for i in range(n):
             memcpy(self.S + i * self.capacity, covariance + i * stride, n * sizeof(double))
-        if self.doubts:                         # f may be anything again, and is about what it was
+        if self.is_inflated:                         # f may be anything again, and is about what it was
             for i in range(n):
                 memset(self.S + i * self.capacity, 0, n * sizeof(double))
                 self.S[i * self.capacity + i] = 1.0
-        self.n, self.root.n, self.doubts = n, 0, False
+        self.n, self.root.n, self.is_inflated = n, 0, False
         self.version += 1
 
-    cdef void doubt(self) noexcept nogil:
+    cdef void inflate(self) noexcept nogil:
         """Keep the mean, and know as little of f as before the first example, from the next checkpoint on. O(1)."""
-        self.doubts = True
+        self.is_inflated = True
 
     # ---- Predicting ---------------------------------------------------------------------------
 
@@ -537,7 +553,6 @@ cdef class Posterior(Function):
         The covariance is k(x, z) + left(x) . right(z). O(n^2) an example.
         """
         cdef PosteriorScratch w = self.new_scratch()
-        self.settle(w)
         cdef Py_ssize_t first, m, n = self.n, p = self.root.n, total = len(examples)
         s = np.arange(1, p + 1)
         late, faded = self.memory ** (p + 1), self.memory ** (0.5 * (p + 1 - s))
@@ -566,7 +581,7 @@ cdef class Posterior(Function):
     def widen(self, Py_ssize_t width):
         """Make room for more outputs: O(capacity^2)."""
         self.expansion = None
-        self.set_room(self.capacity, width)
+        self.set_capacity(self.capacity, width)
 
     def copy_last(self, Py_ssize_t known):
         """Outputs behind those that are known are what the last of these is. O(outputs n)."""
@@ -579,40 +594,42 @@ cdef class Posterior(Function):
         """A posterior is more than a function."""
         raise ValueError("a posterior cannot start from a function")
 
-    def state(self):
+    def stored(self):
         """Named numbers and arrays; no scratch. O(n^2)."""
-        self.settle()
         n, p, kept = self.n, self.root.n, self.outputs.kept()
-        return {**self.frame_state(), "mean": self.mean[:kept, :n].copy(), "covariance": self.covariance[:n, :n].copy(),
-                "pending_coordinates": self.coordinates[:p, :n].copy(),
-                "pending_corrections": self.corrections[:p, :n].copy(), "pending_gram": np.tril(self.gram[:p, :p]),
-                "pending_root": self.root.lower(), "pending_errors": self.errors[:kept, :p].copy()}
+        return {**Function.stored(self), "mean": self.mean[:kept, :n], "covariance": self.covariance[:n, :n],
+                "pending_coordinates": self.coordinates[:p, :n], "pending_corrections": self.corrections[:p, :n],
+                "pending_gram": np.tril(self.gram[:p, :p]), "pending_root": self.root.lower(),
+                "pending_errors": self.errors[:kept, :p]}
 
-    def check_known(self, state):
-        """(coordinates, pending rows) of a state; ValueError unless U, S and the pending rows fit.
+    def fits(self, state):
+        """ValueError for too many pending rows, or rows whose covariance is not what the root is of."""
+        Function.fits(self, state)
+        pending = len(state["pending_root"])
+        if pending >= CHECKPOINT:
+            raise ValueError(f"{pending} rows are pending, and at {CHECKPOINT} there is a checkpoint")
+        a, b, gram, root = (state[f"pending_{name}"] for name in ("coordinates", "corrections", "gram", "root"))
+        s, own = np.arange(1, pending + 1), np.diag(gram)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rounding = CONSISTENT * (1.0 + np.abs(a).max(initial=0.0))
+            if not np.allclose(b, a @ state["covariance"] - a, rtol=0.0, atol=rounding):
+                raise ValueError("the corrections of pending rows are not those of the covariance")
+            if not (np.sum(a * a, axis=1) <= (1.0 + CONSISTENT) * own + CONSISTENT * np.max(own, initial=0.0)).all():
+                raise ValueError("the coordinates of pending rows are longer than they can be")
+            expected = np.tril(self.memory ** (0.5 * np.abs(s[:, None] - s)) * (gram + self.memory ** s * (a @ b.T)))
+            found = np.tril(root @ root.T)
+            scale = np.sqrt(np.diag(found))
+            apart = (found - expected)[own > 0.0][:, own > 0.0] / np.outer(scale, scale)[own > 0.0][:, own > 0.0]
+            if not (apart >= -CONSISTENT).all() or np.tril(apart, -1).max(initial=0.0) > CONSISTENT:
+                raise ValueError("the root of pending rows is not that of their covariance")
 
-        O(n^3), for the eigenvalues of S.
-        """
-        self.check_frame(state)
-        labels, n, p = state["labels"], len(state["covariance"]), len(state["pending_root"])
-        if p > CHECKPOINT:                      # so many if an error has interrupted it
-            raise ValueError(f"{p} rows are pending, and at {CHECKPOINT} there is a checkpoint")
-        for name, shape in (("mean", (labels, n)), ("covariance", (n, n)), ("pending_coordinates", (p, n)),
-                            ("pending_corrections", (p, n)), ("pending_gram", (p, p)), ("pending_errors", (labels, p))):
-            check_array(state[name], name, np.float64, shape)
-        check_covariance(state["covariance"])
-        check_lower(state["pending_root"], "pending_root", p)
-        if (np.diag(state["pending_gram"]) < 0.0).any() or np.triu(state["pending_gram"], 1).any():
-            raise ValueError("pending_gram is not lower triangular, or has a negative square")
-        return n, p
-
-    def restore_known(self, state):
-        """Take over U, S and the pending rows, which have been checked. O(n^2)."""
+    def resume(self, state):
+        """Take over U, S and the pending rows. O(n^2)."""
         cdef Py_ssize_t n = len(state["covariance"]), p = len(state["pending_root"]), labels = state["labels"]
-        self.restore_frame(state)
+        Function.resume(self, state)
         self.expansion = None
         self.n = self.root.n = 0
-        self.set_room(n, self.width)
+        self.set_capacity(n, self.width)
         self.n = n
         self.root.load(state["pending_root"])
         self.mean[:labels, :n], self.errors[:labels, :p] = state["mean"], state["pending_errors"]
@@ -623,30 +640,20 @@ cdef class Posterior(Function):
     def _check(self):
         Function._check(self)
         n, p = self.n, self.root.n
-        assert 0 <= p <= CHECKPOINT and n <= self.capacity
-        check_covariance(self.covariance[:n, :n])
+        assert 0 <= p < CHECKPOINT and n <= self.capacity
+        of_known(self.covariance[:n, :n], "covariance")
         self.root._check()
         for array in (self.mean[:, :n], self.coordinates[:p, :n], self.corrections[:p, :n], self.gram[:p, :p],
                       self.errors[:, :p]):
             assert np.isfinite(array).all()
 
 
-cdef Py_ssize_t room_for(Py_ssize_t n) noexcept:
+cdef Py_ssize_t row_stride(Py_ssize_t n) noexcept:
     """A row length for n numbers: an odd number of cache lines, so that columns spread over the whole cache.
 
     At least three, as tiles read them: so a product has the same bits whatever room there is.
     """
     return 8 * (max(3, (n + 7) // 8) | 1) if n else 0
-
-
-def check_covariance(covariance):
-    """ValueError unless a matrix can be the covariance of coordinates whose prior is N(0, I), up to rounding."""
-    if not np.allclose(covariance, covariance.T, rtol=0.0, atol=1e-9):
-        raise ValueError("the covariance is not symmetric")
-    if len(covariance):
-        values = np.linalg.eigvalsh(covariance)
-        if values.min() < -1e-7 or values.max() > 1.0 + 1e-7:
-            raise ValueError("the covariance is not one of known coordinates")
 
 
 # ---- Selection of points -----------------------------------------------------------------------
@@ -658,57 +665,53 @@ def check_covariance(covariance):
 cdef double NEAR = 1e-6         # relative: what is closer than that is the same, and the earlier one goes first
 cdef long long LATER = 0x7fffffffffffffff   # than any birthday
 
-cdef Py_ssize_t find_candidates(Posterior f, PosteriorScratch w, double tolerance, double* V, Py_ssize_t* joining,
-                               double* rounding) except -1:
-    """Who joins: pivoted Cholesky of what f at the points does not determine of the pending rows: O(CHECKPOINT^3).
+cdef Py_ssize_t find_candidates(Posterior f, PosteriorScratch w, double tolerance, Py_ssize_t* joining,
+                               double* rounding) noexcept nogil:
+    """Who joins: pivoted Cholesky of what f at the points does not determine of the p pending rows: O(p^3).
 
     The one that is determined least comes first, and among those that are nearly the same, the earliest. V has a row
     for each of them, joining their numbers. A variance below 0 shows how large rounding is, which grows to ten times
     that.
     """
-    cdef Py_ssize_t i, r, best, count = 0, room = f.capacity
+    cdef Py_ssize_t i, r, best, count = 0, stride = f.capacity, p = f.root.n
     cdef double rest[CHECKPOINT]
     cdef double own[CHECKPOINT]
-    cdef double* R
-    cdef double* A
-    for i in range(CHECKPOINT):
+    cdef double* R = w.products
+    for i in range(p):
         own[i] = f.K[i * (CHECKPOINT + 1)]
-        rest[i] = own[i] - ok_dot(f.a + i * room, f.a + i * room, f.n)
-    if ok_largest_above(rest, fmax(tolerance, rounding[0]), own, CHECKPOINT) == 0.0:
+        rest[i] = own[i] - ok_dot(f.a + i * stride, f.a + i * stride, f.n)
+    if ok_largest_above(rest, fmax(tolerance, rounding[0]), own, p) == 0.0:
         return 0
-    R = <double*> w.buffer(PRODUCTS, CHECKPOINT * CHECKPOINT * sizeof(double))
-    A = <double*> w.buffer(TURNED, max(1, f.n) * CHECKPOINT * sizeof(double))
-    ok_turn(f.a, room, CHECKPOINT, f.n, A, CHECKPOINT)
-    multiply(R, CHECKPOINT, matrix(f.a, CHECKPOINT, f.n, room), matrix(A, f.n, CHECKPOINT, CHECKPOINT), 0)
-    with nogil:
-        for i in range(CHECKPOINT):
-            for r in range(i):
-                R[i * CHECKPOINT + r] = f.K[i * CHECKPOINT + r] - R[i * CHECKPOINT + r]
-                if own[i] == 0.0 or own[r] == 0.0:          # left out
-                    R[i * CHECKPOINT + r] = 0.0
-                R[r * CHECKPOINT + i] = R[i * CHECKPOINT + r]
-            R[i * CHECKPOINT + i] = rest[i]
-        while count < CHECKPOINT:
-            if ok_least(rest, CHECKPOINT) < 0.0:
-                for i in range(CHECKPOINT):
-                    if rest[i] < 0.0 and own[i] > 0.0:
-                        rounding[0] = fmax(rounding[0], -10.0 * rest[i] / own[i])
-            best = least_determined(rest, own, fmax(tolerance, rounding[0]))
-            if best < 0:
-                break
-            joining[count] = best
-            join(R, V, joining, count, sqrt(rest[best]))
-            for i in range(CHECKPOINT):
-                rest[i] -= V[count * CHECKPOINT + i] * V[count * CHECKPOINT + i]
-            count += 1
-            rest[best] = own[best] = 0.0        # it is determined, and no example any more
+    ok_transpose(f.a, stride, p, f.n, w.transposed, CHECKPOINT)
+    ok_product(R, CHECKPOINT, p, p, f.a, stride, 1, f.n, w.transposed, CHECKPOINT, 0)
+    for i in range(p):
+        for r in range(i):
+            R[i * CHECKPOINT + r] = f.K[i * CHECKPOINT + r] - R[i * CHECKPOINT + r]
+            if own[i] == 0.0 or own[r] == 0.0:              # left out
+                R[i * CHECKPOINT + r] = 0.0
+            R[r * CHECKPOINT + i] = R[i * CHECKPOINT + r]
+        R[i * CHECKPOINT + i] = rest[i]
+    while count < p:
+        if ok_least(rest, p) < 0.0:
+            for i in range(p):
+                if rest[i] < 0.0 and own[i] > 0.0:
+                    rounding[0] = fmax(rounding[0], -10.0 * rest[i] / own[i])
+        best = least_determined(rest, own, p, fmax(tolerance, rounding[0]))
+        if best < 0:
+            break
+        joining[count] = best
+        join(w, joining, count, p, sqrt(rest[best]))
+        for i in range(p):
+            rest[i] -= w.joining[count * CHECKPOINT + i] * w.joining[count * CHECKPOINT + i]
+        count += 1
+        rest[best] = own[best] = 0.0            # it is determined, and no example any more
     return count
 
 
-cdef Py_ssize_t forget_candidates(PosteriorScratch w, double* V, Py_ssize_t* joining, Py_ssize_t count,
-                                 const unsigned char* gone) except -1:
-    """Only those join that are not gone: V and joining become theirs; return how many. O(CHECKPOINT stayers^2)."""
-    cdef const double* R = <const double*> w.buffer(PRODUCTS, CHECKPOINT * CHECKPOINT * sizeof(double))
+cdef Py_ssize_t forget_candidates(PosteriorScratch w, Py_ssize_t* joining, Py_ssize_t count, Py_ssize_t p,
+                                 const unsigned char* gone) noexcept nogil:
+    """Only those join that are not gone: V and joining become theirs; return how many. O(p stayers^2)."""
+    cdef const double* V = w.joining
     cdef Py_ssize_t i, r, best, stayers = 0
     cdef double square, least
     for i in range(count):
@@ -716,20 +719,19 @@ cdef Py_ssize_t forget_candidates(PosteriorScratch w, double* V, Py_ssize_t* joi
             continue
         best = joining[i]
         least = V[i * CHECKPOINT + best]    # its root, given all of those before it and not only those that stay
-        square = R[best * CHECKPOINT + best]
+        square = w.products[best * CHECKPOINT + best]
         for r in range(stayers):
             square -= V[r * CHECKPOINT + best] * V[r * CHECKPOINT + best]
         if i > stayers:
             joining[stayers] = best
-            join(R, V, joining, stayers, sqrt(fmax(square, least * least)))
+            join(w, joining, stayers, p, sqrt(fmax(square, least * least)))
         stayers += 1
     return stayers
 
 
-cdef int choose_leavers(Posterior f, Factor factor, PosteriorScratch w, long long budget, const double* mean,
-                        Py_ssize_t size,
-                        long long* births, double rounding, unsigned char* gone) except -1:
-    """Mark which of so many points, of which this is the mean, go, one after another; return how many.
+cdef Py_ssize_t choose_leavers(Posterior f, Factor factor, PosteriorScratch w, long long budget, Py_ssize_t size,
+                               long long* births, double rounding, unsigned char* gone) noexcept nogil:
+    """Mark which of so many points go, one after another; return how many.
 
     First those that f at all others determines: its variance given these, 1 / Q_ii with Q = K^-1, is `rounding`. Then,
     as long as there are more than the budget allows, each time the one without which the mean changes least: without
@@ -737,45 +739,43 @@ cdef int choose_leavers(Posterior f, Factor factor, PosteriorScratch w, long lon
     nearly the same the oldest goes. Of Q there are only the diagonal and the columns of those that go. Birthdays of
     those that go are lost. O(n^3) for the inverse of L, and O(n^2) for each that goes.
     """
-    cdef Py_ssize_t i, k, evicted, joined = f.outputs.joined
+    cdef Py_ssize_t i, k, evicted, n_seen = f.outputs.n_seen
     cdef Py_ssize_t over = max(0, size - budget), most = over
     if rounding > 0.0:
         most = min(size - 1, over + CHECKPOINT)
     if most == 0:
         return 0
-    cdef double* Z = <double*> w.buffer(INVERSE, (size * size + (3 + joined + most) * size) * sizeof(double))
+    cdef double* Z = w.inverse
     cdef double* diagonal = Z + size * size
     cdef double* least = diagonal + size
     cdef double* loss = least + size
     cdef double* alpha = loss + size
-    cdef double* V = alpha + joined * size
-    with nogil:
-        ok_invert_lower(factor.L, f.capacity, size, Z, size)
+    cdef double* V = alpha + n_seen * size
+    ok_invert_lower(factor.L, f.capacity, size, Z, size)
     if over:
-        multiply(alpha, size, matrix(mean, joined, size, size), matrix(Z, size, size, size), ALL)
-    with nogil:
-        ok_column_squares(Z, size, diagonal)
-        for i in range(size):
-            least[i] = 1.0 / ok_dot(factor.row(i), factor.row(i), i + 1)
-        for k in range(most):
-            evicted = most_determined(diagonal, least, gone, size, rounding) if rounding > 0.0 else -1
-            if evicted < 0:
-                if k >= over:
-                    return k
-                ok_losses(alpha, joined, size, diagonal, loss)
-                for i in range(size):
-                    if gone[i]:
-                        loss[i] = INFINITY
-                evicted = ok_oldest(loss, (1.0 + NEAR) * ok_least(loss, size), births, size)
-                if evicted < 0:                  # there are no numbers any more
-                    evicted = first_left(gone)
-            ok_leave(Z, size, evicted, V, k, diagonal, least, alpha, joined if over else 0)
-            gone[evicted], births[evicted] = 1, LATER
+        ok_product(alpha, size, n_seen, size, w.future_mean, size, 1, size, Z, size, ALL)
+    ok_column_squares(Z, size, diagonal)
+    for i in range(size):
+        least[i] = 1.0 / ok_dot(factor.row(i), factor.row(i), i + 1)
+    for k in range(most):
+        evicted = most_determined(diagonal, least, gone, size, rounding) if rounding > 0.0 else -1
+        if evicted < 0:
+            if k >= over:
+                return k
+            ok_losses(alpha, n_seen, size, diagonal, loss)
+            for i in range(size):
+                if gone[i]:
+                    loss[i] = INFINITY
+            evicted = ok_oldest(loss, (1.0 + NEAR) * ok_least(loss, size), births, size)
+            if evicted < 0:                     # there are no numbers any more
+                evicted = first_left(gone)
+        ok_leave(Z, size, evicted, V, k, diagonal, least, alpha, n_seen if over else 0)
+        gone[evicted], births[evicted] = 1, LATER
     return most
 
 
-cdef const double* bring_back(Posterior f, Factor factor, PosteriorScratch w, double* U, double* S, Py_ssize_t size,
-                              const Py_ssize_t* kept, Py_ssize_t n, Py_ssize_t first) except NULL:
+cdef const double* bring_back(Posterior f, Factor factor, PosteriorScratch w, Py_ssize_t size, const Py_ssize_t* kept,
+                              Py_ssize_t n, Py_ssize_t first) noexcept nogil:
     """n of `size` points stay, all before the first that goes: change U and S in place, return what L has from there
     on.
 
@@ -783,9 +783,9 @@ cdef const double* bring_back(Posterior f, Factor factor, PosteriorScratch w, do
     """
     cdef Py_ssize_t i, r, y, rest = size - first, stay = n - first, columns = stay + f.width
     cdef ok_reflections h
-    h.n, h.more = stay, size - n
-    h.heads = <double*> w.buffer(LEAVING, (ok_reflections_size(stay, h.more) + OK_REFLECTED * max(size, columns)
-                                           + rest * (columns + size + stay + 1) + stay * stay) * sizeof(double))
+    cdef double* U = w.future_mean
+    cdef double* S = w.future
+    h.n, h.more, h.heads = stay, size - n, w.leaving
     h.tails = h.heads + stay
     h.meet = h.tails + stay * h.more
     h.work = h.meet + stay * OK_REFLECTED
@@ -794,47 +794,48 @@ cdef const double* bring_back(Posterior f, Factor factor, PosteriorScratch w, do
     cdef double* both = left + rest * size                          # (Q^T S)^T
     cdef double* corner = both + rest * stay
     cdef Py_ssize_t* order = <Py_ssize_t*> (corner + stay * stay)   # coordinates, first those that stay
-    with nogil:
+    for i in range(stay):
+        order[i] = kept[first + i]
+    y = 0
+    for i in range(first, size):
+        if y < stay and order[y] == i:
+            y += 1
+        else:
+            order[stay + i - first - y] = i
+    for r in range(rest):
         for i in range(stay):
-            order[i] = kept[first + i]
-        y = 0
-        for i in range(first, size):
-            if y < stay and order[y] == i:
-                y += 1
-            else:
-                order[stay + i - first - y] = i
-        for r in range(rest):
-            for i in range(stay):
-                X[r * columns + i] = factor.row(kept[first + i])[order[r]] if order[r] <= kept[first + i] else 0.0
-            for y in range(f.width):
-                X[r * columns + stay + y] = U[y * size + order[r]]
-            memcpy(left + r * size, S + order[r] * size, size * sizeof(double))
-        ok_find_reflections(&h, X, columns, columns)
-        ok_reflect(&h, left, size, size)
-        for r in range(rest):
-            for i in range(stay):
-                both[r * stay + i] = left[i * size + order[r]]
-        ok_reflect(&h, both, stay, stay)
+            X[r * columns + i] = factor.row(kept[first + i])[order[r]] if order[r] <= kept[first + i] else 0.0
+        for y in range(f.width):
+            X[r * columns + stay + y] = U[y * size + order[r]]
+        memcpy(left + r * size, S + order[r] * size, size * sizeof(double))
+    ok_find_reflections(&h, X, columns, columns)
+    ok_reflect(&h, left, size, size)
+    for r in range(rest):
         for i in range(stay):
-            for y in range(f.width):
-                U[y * size + first + i] = X[i * columns + stay + y]
-            for r in range(first):
-                S[(first + i) * size + r] = S[r * size + first + i] = left[i * size + r]
-            for r in range(i + 1):
-                S[(first + i) * size + first + r] = 0.5 * (both[i * stay + r] + both[r * stay + i])
-                S[(first + r) * size + first + i] = S[(first + i) * size + first + r]
-            for r in range(stay):
-                corner[i * stay + r] = X[r * columns + i] if r <= i else 0.0
+            both[r * stay + i] = left[i * size + order[r]]
+    ok_reflect(&h, both, stay, stay)
+    for i in range(stay):
+        for y in range(f.width):
+            U[y * size + first + i] = X[i * columns + stay + y]
+        for r in range(first):
+            S[(first + i) * size + r] = S[r * size + first + i] = left[i * size + r]
+        for r in range(i + 1):
+            S[(first + i) * size + first + r] = 0.5 * (both[i * stay + r] + both[r * stay + i])
+            S[(first + r) * size + first + i] = S[(first + i) * size + first + r]
+        for r in range(stay):
+            corner[i * stay + r] = X[r * columns + i] if r <= i else 0.0
     return corner
 
 
-cdef void join(const double* R, double* V, const Py_ssize_t* joining, Py_ssize_t count, double root) noexcept nogil:
+cdef void join(PosteriorScratch w, const Py_ssize_t* joining, Py_ssize_t count, Py_ssize_t p,
+               double root) noexcept nogil:
     """The last of those that join, behind `count` others, makes the next row of V; root is what they do not determine.
 
-    O(CHECKPOINT count).
+    O(p count).
     """
     cdef Py_ssize_t r, last = joining[count]
-    ok_eliminate(R + last * CHECKPOINT, last, root, V, CHECKPOINT, count, CHECKPOINT)
+    cdef double* V = w.joining
+    ok_eliminate(w.products + last * CHECKPOINT, last, root, V, CHECKPOINT, count, p)
     for r in range(count):
         V[count * CHECKPOINT + joining[r]] = 0.0
     V[count * CHECKPOINT + last] = root
@@ -860,13 +861,13 @@ cdef Py_ssize_t first_left(const unsigned char* gone) noexcept nogil:
     return i
 
 
-cdef Py_ssize_t least_determined(const double* rest, const double* own, double share) noexcept nogil:
+cdef Py_ssize_t least_determined(const double* rest, const double* own, Py_ssize_t p, double share) noexcept nogil:
     """The example with the largest rest of those with more than this share of k(x, x), of equals the earliest; -1 for
     none. O(1)."""
     cdef Py_ssize_t i
-    cdef double largest = ok_largest_above(rest, share, own, CHECKPOINT)
+    cdef double largest = ok_largest_above(rest, share, own, p)
     if largest > 0.0:
-        for i in range(CHECKPOINT):
+        for i in range(p):
             if rest[i] > share * own[i] and rest[i] >= (1.0 - NEAR) * largest:
                 return i
     return -1
@@ -893,6 +894,8 @@ cdef class InducingPoints(Observer):
         Slots at the most.
     """
 
+    FIELDS = Array("roles", np.int64, ("n",)),
+
     cdef Dictionary dictionary              # whose slots they are
     cdef readonly Table roles               # int64: 1 + the coordinate of a point, -1 - s of pending row s, else 0
     cdef Table orders                       # intp: the memory of `order`
@@ -916,19 +919,27 @@ cdef class InducingPoints(Observer):
             elif roles[slot] < 0:
                 self.pending[-1 - roles[slot]] = slot
 
-    cdef void become(self, const Py_ssize_t* slots, Py_ssize_t n) noexcept:
+    def stored(self):
+        return {"roles": self.roles.array[0, self.dictionary.saved_slots()]}
+
+    def resume(self, state):
+        """The points are there."""
+        self.roles.array[0] = state["roles"]
+        self.moved()
+
+    cdef void become(self, const Py_ssize_t* slots, Py_ssize_t n) noexcept nogil:
         """These slots are the points now, in the order of their coordinates; all others go, and no row is pending."""
         cdef long long* roles = <long long*> self.roles.data
         cdef Py_ssize_t slot, i
         for i in range(n):
             roles[slots[i]] = STAYS + i + 1
+            self.order[i] = slots[i]
         for slot in range(self.dictionary.stop - 1, self.dictionary.start - 1, -1):
             if roles[slot] >= STAYS:
                 roles[slot] -= STAYS
             elif roles[slot] != 0:
                 roles[slot] = 0
                 self.dictionary.release(slot)
-        self.moved()
 
 
 @cython.final
@@ -946,6 +957,9 @@ cdef class PointsPosterior(Posterior):
     tolerance : float
         A point joins if its variance, given f at all others, exceeds this, or 1e-11, times k(x, x).
     """
+
+    FIELDS = (*Posterior.FIELDS, Array("factor", np.float64, ("n_coordinates", "n_coordinates"), lower_triangular),
+              Inlined("dictionary"), Inlined("inducing"))
 
     cdef readonly Dictionary dictionary     # the kernel, over the points and the pending rows,
     cdef readonly InducingPoints inducing   # whose slots it knows
@@ -967,14 +981,14 @@ cdef class PointsPosterior(Posterior):
         self.tolerance = tolerance
         self.factor = Factor(0)
 
-    cdef int make_room(self, Py_ssize_t n) except -1:
+    cdef int reserve(self, Py_ssize_t n) except -1:
         """Room for so many points, in all arrays or in none: O(capacity^2) when it grows, which doubles."""
-        cdef Py_ssize_t room = self.capacity if n <= self.capacity else room_for(max(n, 2 * self.n))
-        if self.factor.room == room:
+        cdef Py_ssize_t stride = self.capacity if n <= self.capacity else row_stride(max(n, 2 * self.n))
+        if self.factor.capacity == stride:
             return 0
-        factor = self.factor.with_room(room)
-        if room != self.capacity:
-            self.set_room(room, self.width)
+        factor = self.factor.with_capacity(stride)
+        if stride != self.capacity:
+            self.set_capacity(stride, self.width)
         self.factor = factor                    # nothing can fail any more
         return 0
 
@@ -982,13 +996,23 @@ cdef class PointsPosterior(Posterior):
         return self.dictionary.attach(w.piece, examples)
 
     cdef Py_ssize_t piece_rows(self):
-        return 1 if self.takes_objects else CHECKPOINT - self.root.n % CHECKPOINT
+        return 1 if self.takes_objects else Posterior.piece_rows(self)
+
+    cdef Py_ssize_t most_rows(self):
+        return 1 if self.takes_objects else CHECKPOINT
+
+    cdef bint stagger(self, Py_ssize_t rows) noexcept:
+        """Half as much at a checkpoint, too."""
+        self.every = CHECKPOINT // 2
+        self.first = self.every - rows % self.every
+        return True
 
     cdef Py_ssize_t rows_to_evaluate(self):
         return self.dictionary.rows_to_evaluate()
 
-    cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
-        return self.dictionary.open(w.piece, first, m, learning, turned)
+    cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning,
+                       bint by_slots) except -1:
+        return self.dictionary.open(w.piece, first, m, learning, by_slots)
 
     cdef Py_ssize_t read_key(self, PosteriorScratch w) noexcept nogil:
         """Kernel values: as long as nothing was learned, all follows from them."""
@@ -1007,13 +1031,8 @@ cdef class PointsPosterior(Posterior):
         memcpy(w.shared, w.key + self.n, self.root.n * sizeof(double))
         self.factor.solve_rows(w.point, self.capacity, 1)
 
-    cdef int read(self, PosteriorScratch w, Py_ssize_t m) except -1:
-        with nogil:
-            self.read_rows(w, m)
-        return 0
-
-    cdef void read_rows(self, PosteriorScratch w, Py_ssize_t m) noexcept nogil:
-        cdef Py_ssize_t i, r, s, n = self.n, start = self.dictionary.start, room = self.capacity
+    cdef void read(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m) noexcept nogil:
+        cdef Py_ssize_t i, r, s, n = self.n, start = self.dictionary.start, stride = self.capacity
         cdef Py_ssize_t* order = self.inducing.order
         cdef Py_ssize_t* pending = self.inducing.pending
         cdef const double* values
@@ -1021,18 +1040,18 @@ cdef class PointsPosterior(Posterior):
         cdef double* K
         for i in range(m):
             s = self.root.n + i
-            a, K = self.a + s * room, self.K + s * CHECKPOINT
+            a, K = self.a + s * stride, self.K + s * CHECKPOINT
             if self.dictionary.size():
-                values = self.dictionary.values(w.piece, i)
+                values = self.dictionary.values(w.piece, first + i)
                 for r in range(n):
                     a[r] = values[order[r] - start]
                 for r in range(self.root.n):
                     K[r] = values[pending[r] - start]
-            values = self.dictionary.own_values(w.piece, i)
+            values = self.dictionary.own_values(w.piece, first + i)
             for r in range(i):
-                K[self.root.n + r] = values[r]
-            K[s] = w.piece.own[i]
-        self.factor.solve_rows(self.a + self.root.n * room, room, m)
+                K[self.root.n + r] = values[first + r]
+            K[s] = w.piece.own[first + i]
+        self.factor.solve_rows(self.a + self.root.n * stride, stride, m)
 
     cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil:
         return self.dictionary.point_is_finite(w.piece, i)
@@ -1041,7 +1060,7 @@ cdef class PointsPosterior(Posterior):
         cdef Py_ssize_t slot
         self.born += 1
         slot = self.dictionary.admit(w.piece, i, self.born)
-        self.dictionary.keep_facts(w.piece, i, slot)
+        self.dictionary.keep_cached(w.piece, i, slot)
         self.dictionary.hold(slot)
         self.inducing.pending[self.root.n] = slot
         (<long long*> self.inducing.roles.data)[slot] = -1 - self.root.n
@@ -1055,20 +1074,33 @@ cdef class PointsPosterior(Posterior):
 
     # ---- Checkpoints --------------------------------------------------------------------------
 
-    cdef int conclude(self, PosteriorScratch w) except -1:
+    cdef int prepare_checkpoint(self, PosteriorScratch w, Py_ssize_t n) except -1:
+        """Room for all pending rows to join, and as many points to go."""
+        cdef Py_ssize_t size = n + CHECKPOINT, most = 2 * CHECKPOINT, stay = size + self.width
+        cdef Py_ssize_t square = CHECKPOINT * CHECKPOINT
+        Posterior.prepare_checkpoint(self, w, size)
+        self.reserve(size)
+        w.transposed = <double*> w.buffer(TRANSPOSED, self.capacity * CHECKPOINT * sizeof(double))
+        w.products = <double*> w.buffer(PRODUCTS, 2 * square * sizeof(double))
+        w.joining = w.products + square
+        w.inverse = <double*> w.buffer(INVERSE, (size + 3 + self.width + most) * size * sizeof(double))
+        w.leaving = <double*> w.buffer(LEAVING, (ok_reflections_size(size, most) + OK_REFLECTED * stay
+                                                 + (stay + 3 * size + 1) * size) * sizeof(double))
+        w.chosen = <Py_ssize_t*> w.buffer(CHOSEN, size * (3 * sizeof(long long) + 1))
+        return 0
+
+    cdef void conclude(self, PosteriorScratch w) noexcept nogil:
         """Take in the pending rows; let join who is new, and go who is least missed."""
         cdef Py_ssize_t i, first = 0, n = self.n, count, size, stayers
         cdef Py_ssize_t joining[CHECKPOINT]
         cdef double rounding = DETERMINED
-        cdef double* V = <double*> w.buffer(JOINING, CHECKPOINT * CHECKPOINT * sizeof(double))
         cdef const double* corner = NULL
-        count = find_candidates(self, w, self.tolerance, V, joining, &rounding)
-        self.make_room(n + count)
-        self.begin_to_take_in(w, count)
-        self.prepare_rows(V, joining, count)
-        cdef double* U = self.future_mean(w, V, count)
+        count = find_candidates(self, w, self.tolerance, joining, &rounding)
+        self.begin_update(w)
+        self.prepare_rows(w.joining, joining, count)
+        self.find_mean(w, count)
         size = n + count
-        cdef Py_ssize_t* slot = <Py_ssize_t*> w.buffer(CHOSEN, max(1, size) * (3 * sizeof(long long) + 1))
+        cdef Py_ssize_t* slot = w.chosen
         cdef Py_ssize_t* stay = slot + size
         cdef long long* births = <long long*> (stay + size)
         cdef unsigned char* leaves = <unsigned char*> (births + size)
@@ -1077,15 +1109,15 @@ cdef class PointsPosterior(Posterior):
             births[i], leaves[i] = self.dictionary.born(slot[i]), 0
         if count == 0 or self.tolerance * BETTER >= rounding:
             rounding = 0.0                      # nobody is determined who was not before
-        if choose_leavers(self, self.factor, w, self.most, U, size, births, rounding, leaves):
-            stayers = forget_candidates(w, V, joining, count, leaves + n)
+        if choose_leavers(self, self.factor, w, self.most, size, births, rounding, leaves):
+            stayers = forget_candidates(w, joining, count, self.root.n, leaves + n)
             if stayers < count:
                 count = stayers
-                self.prepare_rows(V, joining, count)
+                self.prepare_rows(w.joining, joining, count)
                 self.list_slots(slot, joining, count)
-                U = self.future_mean(w, V, count)
+                self.find_mean(w, count)
         size, n = n + count, 0
-        cdef double* S = self.future_covariance(w, count)
+        self.find_covariance(w, count)
         for i in range(size):
             if i >= self.n or not leaves[i]:
                 stay[n] = i
@@ -1093,16 +1125,15 @@ cdef class PointsPosterior(Posterior):
         if n < size:
             while first < n and stay[first] == first:
                 first += 1
-            corner = bring_back(self, self.factor, w, U, S, size, stay, n, first)
+            corner = bring_back(self, self.factor, w, size, stay, n, first)
             for i in range(n):
                 slot[i] = slot[stay[i]]
-            self.factor.keep(stay, first, n, corner)        # nothing can fail any more
+            self.factor.keep(stay, first, n, corner)
         self.factor.n = n
         self.inducing.become(slot, n)
-        self.become(U, S, size, n)
-        return 0
+        self.become(w.future_mean, w.future, size, n)
 
-    cdef void prepare_rows(self, const double* V, const Py_ssize_t* joining, Py_ssize_t count) noexcept:
+    cdef void prepare_rows(self, const double* V, const Py_ssize_t* joining, Py_ssize_t count) noexcept nogil:
         """Rows of L of those that join, behind those in use: O(count n)."""
         cdef Py_ssize_t i, r, n = self.n
         cdef double* row
@@ -1112,7 +1143,7 @@ cdef class PointsPosterior(Posterior):
             for r in range(count):
                 row[n + r] = V[r * CHECKPOINT + joining[i]] if r <= i else 0.0
 
-    cdef void list_slots(self, Py_ssize_t* slots, const Py_ssize_t* joining, Py_ssize_t count) noexcept:
+    cdef void list_slots(self, Py_ssize_t* slots, const Py_ssize_t* joining, Py_ssize_t count) noexcept nogil:
         """Slots of all points, with those that join."""
         cdef Py_ssize_t i
         memcpy(slots, self.inducing.order, self.n * sizeof(Py_ssize_t))
@@ -1123,7 +1154,6 @@ cdef class PointsPosterior(Posterior):
 
     def expanded(self):
         """Coefficients of the mean over the slots in use, a row for each output."""
-        self.settle()
         cdef Py_ssize_t n = self.n, p = self.root.n, start = self.dictionary.start, r
         points, pending = self.mean_now()
         points = np.ascontiguousarray(points)
@@ -1140,7 +1170,7 @@ cdef class PointsPosterior(Posterior):
         cdef const double* values
         cdef PosteriorScratch scratch
         Posterior.open(self, w, first, m, learning, by_slots)
-        if not w.piece.turned:
+        if not w.piece.transposed:
             return 0
         scratch = w
         size = self.dictionary.size()
@@ -1189,7 +1219,6 @@ cdef class PointsPosterior(Posterior):
 
     def slots(self):
         """Slots of points and of pending rows, oldest first."""
-        self.settle()
         slots = np.flatnonzero(self.inducing.roles.array[0] != 0)
         return slots[np.argsort(self.dictionary.birthdays.array[0, slots], kind="stable")]
 
@@ -1205,42 +1234,46 @@ cdef class PointsPosterior(Posterior):
         """Coefficients of the mean, (outputs, terms), oldest first."""
         return self.expanded()[:, self.slots() - self.dictionary.start]
 
-    def state(self):
-        self.settle()
-        slots = self.dictionary.saved_slots()
-        return {**Posterior.state(self), **self.dictionary.state(slots), "factor": self.factor.lower(),
-                "birthdays": self.dictionary.birthdays.array[0, slots], "roles": self.inducing.roles.array[0, slots]}
+    def stored(self):
+        return {**Posterior.stored(self), "factor": self.factor.lower()}
 
-    def check_state(self, state):
-        """ValueError unless a state fits."""
-        n, p = self.check_known(state)
+    def fits(self, state):
+        Posterior.fits(self, state)
+        n, p = len(state["factor"]), len(state["pending_root"])
         if n > self.most:
             raise ValueError(f"{n} points are more than the budget of {self.most}")
-        check_lower(state["factor"], "factor", n)
-        self.dictionary.check_state(state, self.dictionary.check_birthdays(state, state["t"]))
-        roles = check_array(state["roles"], "roles", np.int64, (len(state["birthdays"]),))
-        if sorted(roles.tolist()) != [*range(-p, 0), *range(1, n + 1)]:
+        if sorted(state["roles"].tolist()) != [*range(-p, 0), *range(1, n + 1)]:
             raise ValueError("the roles are not those of all coordinates and pending rows")
 
-    def restore(self, state):
-        """Continue from a state that has been checked."""
-        cdef Py_ssize_t slot, n = len(state["factor"])
-        self.dictionary.restore(state)
-        self.inducing.roles.array[0] = state["roles"]
-        for slot in range(self.dictionary.capacity):
-            self.dictionary.hold(slot)
-        self.inducing.moved()
-        self.restore_known(state)
+    def resume(self, state):
+        cdef Py_ssize_t n = len(state["factor"])
+        Posterior.resume(self, state)
         self.factor = Factor(0)
-        self.make_room(n)
+        self.reserve(n)
         self.factor.load(state["factor"])
         self.born = state["t"]
+
+    def check_restored(self):
+        """ValueError if the factor is not that of the points, which have no variance of their own. O(n^3)."""
+        cdef PosteriorScratch w = self.new_scratch()
+        if self.takes_objects:                  # their kernel is Python code
+            return
+        points = self.dictionary.points_at(self.slots())
+        self.make_ready(w)
+        self.attach(w, points)
+        for first in range(0, len(points), CHECKPOINT):
+            own, a, _ = self.coordinates_of(w, first, min(CHECKPOINT, len(points) - first))
+            with np.errstate(over="ignore", invalid="ignore"):
+                shares = np.sum(a * a, axis=1) / own
+            roles = self.inducing.roles.array[0, self.slots()[first:first + CHECKPOINT]]
+            if not ((np.abs(shares - 1.0) < LOOSELY) | (roles < 0) & ((shares < 1.0) | (own == 0.0))).all():
+                raise ValueError("the factor is not that of the points")
 
     def _check(self):
         Posterior._check(self)
         self.dictionary._check()
         self.factor._check()
-        assert self.factor.n == self.n and self.factor.room == self.capacity
+        assert self.factor.n == self.n and self.factor.capacity == self.capacity
         roles = self.inducing.roles.array[0]
         assert sorted(roles[roles != 0].tolist()) == [*range(-self.root.n, 0), *range(1, self.n + 1)]
         assert self.dictionary.taken.array[0, roles != 0].all() and self.n <= self.most
@@ -1265,6 +1298,8 @@ cdef class WeightsPosterior(Posterior):
         Weights are shown as those of f = scale <w, x>, for a linear kernel.
     """
 
+    FIELDS = *Posterior.FIELDS, Inlined("map")
+
     cdef readonly FeatureMap map            # phi
     cdef readonly double scale              # weights are shown as those of f = scale <w, x>
 
@@ -1272,7 +1307,7 @@ cdef class WeightsPosterior(Posterior):
         Posterior.__init__(self, map.n_features, map.dtype, outputs, memory, classes)
         self.keeps = "weights"
         self.map, self.scale = map, scale
-        self.set_room(map.size, self.width)
+        self.set_capacity(map.size, self.width)
         self.n = map.size
         np.fill_diagonal(self.covariance[:self.n, :self.n], 1.0)
 
@@ -1286,9 +1321,13 @@ cdef class WeightsPosterior(Posterior):
         return 0
 
     cdef Py_ssize_t piece_rows(self):
-        return 1 if self.map.grows() else CHECKPOINT - self.root.n % CHECKPOINT
+        return 1 if self.map.grows() else Posterior.piece_rows(self)
 
-    cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning, bint turned) except -1:
+    cdef Py_ssize_t most_rows(self):
+        return 1 if self.map.grows() else CHECKPOINT
+
+    cdef int open_rows(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, bint learning,
+                       bint by_slots) except -1:
         """Features into w.features."""
         cdef Py_ssize_t i, n = self.n
         if learning and self.map.grows():
@@ -1331,28 +1370,25 @@ cdef class WeightsPosterior(Posterior):
         memcpy(w.point, w.key, self.n * sizeof(double))
         ok_times_rows(self.a, self.capacity, self.root.n, self.n, w.point, w.shared)
 
-    cdef int read(self, PosteriorScratch w, Py_ssize_t m) except -1:
+    cdef void read(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m) noexcept nogil:
         cdef Py_ssize_t i, s, n = self.n
-        with nogil:
-            for i in range(m):
-                s = self.root.n + i
-                memcpy(self.a + s * self.capacity, w.features + i * n, n * sizeof(double))
-                ok_times_rows(self.a, self.capacity, s + 1, n, w.features + i * n, self.K + s * CHECKPOINT)
-        return 0
+        cdef const double* features = w.features + first * n
+        for i in range(m):
+            s = self.root.n + i
+            memcpy(self.a + s * self.capacity, features + i * n, n * sizeof(double))
+            ok_times_rows(self.a, self.capacity, s + 1, n, features + i * n, self.K + s * CHECKPOINT)
 
     cdef void admit(self, PosteriorScratch w, Py_ssize_t i) noexcept nogil:
         self.map.admit(w.piece)
 
-    cdef int conclude(self, PosteriorScratch w) except -1:
-        self.begin_to_take_in(w, 0)
-        cdef const double* U = self.future_mean(w, NULL, 0)
-        cdef const double* S = self.future_covariance(w, 0)
-        self.become(U, S, self.n, self.n)
-        return 0
+    cdef void conclude(self, PosteriorScratch w) noexcept nogil:
+        self.begin_update(w)
+        self.find_mean(w, 0)
+        self.find_covariance(w, 0)
+        self.become(w.future_mean, w.future, self.n, self.n)
 
     def expanded(self):
         """The mean of the weights over features, a row for each output; f = <features, weights>."""
-        self.settle()
         coordinates, pending = self.mean_now()
         return (coordinates + self.coordinates[:self.root.n, :self.n].T @ pending).T[:self.outputs.n]
 
@@ -1372,7 +1408,7 @@ cdef class WeightsPosterior(Posterior):
     def widened(self, Py_ssize_t extra, double fill):
         """The state for examples with so many more columns, which held the value `fill` in all of them so far."""
         columns, size, features = self.map.widened(extra, fill)
-        state = {**self.state(), **features}
+        state = {**state_of(self), **features}
         for name in ("mean", "pending_coordinates", "pending_corrections"):
             wider = np.zeros((len(state[name]), size))
             wider[:, columns] = state[name]
@@ -1381,20 +1417,10 @@ cdef class WeightsPosterior(Posterior):
         covariance[np.ix_(columns, columns)] = state["covariance"]
         return {**state, "covariance": covariance}
 
-    def state(self):
-        return {**Posterior.state(self), **self.map.state()}
-
-    def check_state(self, state):
-        """ValueError unless a state fits."""
-        n, _ = self.check_known(state)
-        if n != self.map.size:
+    def fits(self, state):
+        Posterior.fits(self, state)
+        if len(state["covariance"]) != self.map.size:
             raise ValueError("there are not as many weights as features")
-        self.map.check_state(state)
-
-    def restore(self, state):
-        """Continue from a state that has been checked."""
-        self.map.restore(state)
-        self.restore_known(state)
 
     def _check(self):
         Posterior._check(self)
@@ -1461,6 +1487,12 @@ cdef class Recursive(Rule):
         Let the noise follow the innovations.
     """
 
+    FIELDS = (Number("noise", positive), Array("ratios", np.float64, (LEVELS, "labels"), within(1e-7, 1e7)),
+              Number("running_error", positive), Number("reference", positive), Number("surprise", not_negative),
+              Count("since"), Count("surprised"), Count("changes"), Flag("is_inflated"))
+
+    forms = ("Innovations",)
+
     cdef readonly Posterior posterior   # f, and how well it is known
     cdef readonly double noise          # variance of y about f
     cdef readonly bint estimates        # whether it is estimated while learning
@@ -1477,7 +1509,6 @@ cdef class Recursive(Rule):
     cdef Py_ssize_t columns             # at least as many as outputs
 
     def __init__(self, step, Posterior posterior, double noise, bint estimates=False):
-        self.forms = ("Innovations",)
         self.posterior, self.noise, self.running_error, self.reference = posterior, noise, 1.0, noise
         self.set_ratios(np.ones((LEVELS, posterior.width)))
         self.configure(step, noise, estimates)
@@ -1494,7 +1525,7 @@ cdef class Recursive(Rule):
         self.ratios, self.ratio, self.columns = ratios, ratio, columns
         return 0
 
-    def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
+    def grow(self, Py_ssize_t width, Py_ssize_t known, bint future):
         if width > self.columns:
             ratios = np.ones((LEVELS, width))
             ratios[:, :self.columns] = self.ratios
@@ -1521,7 +1552,7 @@ cdef class Recursive(Rule):
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
         cdef double square, excess = 1.0        # by how much the deviation was raised, for an outlier or above rounding
-        labels = self.posterior.outputs.joined
+        labels = self.posterior.outputs.n_seen
         if e.view.weight > 0.0 and labels > 0:
             if self.is_robust():
                 excess = e.deviation / sqrt(e.variance + self.noise / e.view.weight)
@@ -1563,11 +1594,15 @@ cdef class Recursive(Rule):
         self.surprised += 1
         self.running_error *= exp(fmax(0.05, 2.0 / (self.since + 2.0))
                                   * (1.0 if square > (0.6745 * self.running_error) ** 2 else -1.0))
-        if self.posterior.root.n == CHECKPOINT - 1:  # the last row before one
+        if self.posterior.root.n == self.posterior.due() - 1:   # the last row before a checkpoint
             if self.surprised >= CHECKPOINT // 2 and self.surprise > CHANGE * self.surprised:
-                self.posterior.doubt()
+                self.posterior.inflate()
                 self.changes += 1
                 self.since = 0
+                # perhaps it is y that is noisier; if not, the noise falls back soon
+                self.noise = fmax(self.noise, self.surprise / self.surprised
+                                  * (e.variance + self.reference / e.view.weight))
+                self.running_error = 1.0
             self.surprise, self.surprised, self.reference = 0.0, 0, self.noise * fmax(self.running_error, 1.0) ** 2
 
     cdef void follow(self, Scratch w, Example e) noexcept nogil:
@@ -1596,30 +1631,15 @@ cdef class Recursive(Rule):
         level, share, factor = level_of(coverage)
         return np.array([factor * self.tracked(output, level, share) for output in range(self.posterior.width)])
 
-    def state(self, Py_ssize_t labels):
-        return {"noise": self.noise, "ratios": self.ratios[:, :labels].copy(), "running_error": self.running_error,
-                "since": self.since, "reference": self.reference, "surprise": self.surprise,
-                "surprised": self.surprised, "changes": self.changes, "doubts": bool(self.posterior.doubts)}
+    def stored(self):
+        return {"ratios": self.ratios[:, :self.posterior.outputs.kept()], "is_inflated": self.posterior.is_inflated}
 
-    def check_state(self, state):
-        check_number(state["noise"], "noise", 0.0)
-        ratios = check_array(state["ratios"], "ratios", np.float64, (LEVELS, state["labels"]))
-        if state["noise"] == 0.0 or ratios.size and not (1e-7 < ratios.min() and ratios.max() < 1e7):
-            raise ValueError("the noise or the ratios are not positive numbers within their limits")
-        for name in ("running_error", "reference", "surprise"):
-            check_number(state[name], name, 0.0)
-        for name in ("since", "surprised", "changes"):
-            if type(state[name]) is not int or state[name] < 0:
-                raise ValueError(f"{name} is not a number of examples")
-        if state["running_error"] == 0.0 or state["reference"] == 0.0 or type(state["doubts"]) is not bool:
-            raise ValueError("the running error, or its reference, is not positive, or doubts is not a bool")
-
-    def restore(self, state):
+    def resume(self, state):
         self.noise, self.running_error = state["noise"], state["running_error"]
         self.reference, self.surprise = state["reference"], state["surprise"]
         self.since, self.surprised, self.changes = state["since"], state["surprised"], state["changes"]
-        if state["doubts"]:
-            self.posterior.doubt()
+        if state["is_inflated"]:
+            self.posterior.inflate()
         self.ratios[:, :state["labels"]] = state["ratios"]
 
 

@@ -5,7 +5,7 @@ from onlinekernels._core.functions cimport Example, Function, Outputs, Scratch
 
 cdef enum Status:
     # Of learning, when something has gone wrong; see `Watch`
-    NO_TROUBLE = 0
+    NO_STATUS = 0
     SCALAR_BELOW = 1    # below all scores (margins), or below all errors (widths)
     SCALAR_ABOVE = 2
     DIVERGED = 3
@@ -16,13 +16,22 @@ cdef enum Status:
 
 cdef class Rule:
     cdef Step step                      # the learning rate
-    cdef readonly tuple forms           # names of the forms that it serves
+    cdef object own_size                # eta_t by a Python function of t, or None
+    cdef object sizes                   # its table for the examples that come,
+    cdef long long last_size            # up to this one,
+    cdef object size_error              # because this was raised for the next
     cdef readonly bint has_trace        # whether the function's second channel is the gradient trace v
     cdef readonly bint per_feature      # whether each weight has a step of its own, which the function keeps
-    cdef readonly bint looks_ahead      # whether it looks at the scores of the hypothesis that it will have shrunk
+    cdef readonly bint looks_at_shrunk      # whether it looks at the scores of the hypothesis that it will have shrunk
+    cdef bint moves_all                 # whether it moves all labels at once
     cdef readonly bint asks_loss        # whether it asks a Python loss itself, which is a rule's own way to move
-    cdef readonly int trouble           # what it has noticed: a `Status`
+    cdef readonly int status           # what it has noticed: a `Status`
 
+    @cython.final
+    cdef int open_steps(self, long long t, Py_ssize_t n) except -1
+    @cython.final
+    cdef bint has_step(self, long long t, Example e) noexcept nogil
+    cdef void miss_step(self, Example e) noexcept with gil
     # Decide: write to the example and to nothing else
     cdef void move(self, const Standing* now, Example e) noexcept nogil
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil

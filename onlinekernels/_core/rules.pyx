@@ -2,22 +2,23 @@
 cimport cython
 import numpy as np
 from libc.math cimport INFINITY, NAN, fabs, fmax, fmin, isfinite, sqrt
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.budgets cimport ProjectingBudget
 from onlinekernels._core.dictionary cimport Dictionary, SquareTable, Table
-from onlinekernels._core.formulas.dense cimport hinge_step, mistake_gradient, softmax, softmax_step
+from onlinekernels._core.formulas.dense cimport (hinge_step, mistake_gradient, softmax, softmax_hessian_times,
+                                                 softmax_step)
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
-from onlinekernels._core.formulas.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED,
-                                                  loss_compared, loss_curvature, loss_derivative, loss_implicit,
-                                                  loss_scalar_gradient)
-from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, Shift, View, aggressive_move,
-                                                 ball_move, coefficient_is_bounded, gradient_move, gradient_shrink,
-                                                 implicit_kernel, implicit_move, implicit_shift_by, implicit_shrink,
-                                                 move_scalar, moved_square, relaxed_move, shift_by, stand_still,
-                                                 step_size)
+from onlinekernels._core.formulas.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED, Loss, loss_compared,
+                                                  loss_curvature, loss_derivative, loss_implicit, loss_scalar_gradient)
+from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, TABLED, Shift, View,
+                                                 aggressive_move, ball_move, coefficient_is_bounded, gradient_move,
+                                                 gradient_shrink, implicit_kernel, implicit_move, implicit_shift_by,
+                                                 implicit_shrink, move_scalar, moved_square, relaxed_move, shift_by,
+                                                 stand_still, step_size)
+from onlinekernels._core.formulas.vecmath cimport ok_dot
 from onlinekernels._core.functions cimport LOSS, MOVE, NOBODY, PYTHON, Piece
+from onlinekernels._core.schema import Array, not_negative, Number
 from onlinekernels._core.terms cimport Coefficients, KernelTerms
 
 # ---- The contract of rules -----------------------------------------------------------------------
@@ -28,7 +29,7 @@ DIRECTIONS = "OneOutput", "Targets", "LabelPair"        # forms that ask for mov
 
 def step_sizes(int code, double rate, double delay, double meta_rate, double memory, t):
     """eta_t for one t or an array of them."""
-    cdef Step step = Step(code, rate, delay, meta_rate, memory)
+    cdef Step step = Step(code, rate, delay, meta_rate, memory, NULL, 0)
     times = np.asarray(t, dtype=np.int64)
     sizes = np.array([step_size(&step, one) for one in times.ravel().tolist()])
     return sizes.reshape(times.shape) if times.ndim else float(sizes[0])
@@ -37,47 +38,79 @@ def step_sizes(int code, double rate, double delay, double meta_rate, double mem
 cdef class Rule:
     """Turns an example into a move, and has named state of its own.
 
-    A rule says which `forms` it serves, by the names of their classes. It decides first, which changes nothing: it writes to
-    the example, e.move, and e.term where all labels move. What its own state will be goes to e.decision, where it has
-    `decision_size` bytes; when the move is carried out, `accept` makes the state follow. With n outputs, it implements `move` or
-    `move_all`, as its forms ask. Numbers per slot, or per pair of slots, are tables of the dictionary.
+    A rule says which `forms` it serves, by the names of their classes. Its parameters are public attributes. It decides
+    first, which changes nothing: it writes to the example, e.move, and e.term where all labels move. What its own state
+    will be goes to e.decision, where it has `decision_size` bytes; when the move is carried out, `accept` makes the
+    state follow. With n outputs, it implements `move` or `move_all`, as its forms ask. Numbers per slot, or per pair of
+    slots, are tables of the dictionary.
 
     Parameters
     ----------
     step : tuple
-        (code, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of offsets and of the margin,
-        the first rates of both, and whether to take exponentials.
+        (code or a function of t, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of
+        offsets and of the margin, the first rates of both, and whether to take exponentials.
     """
-    def __init__(self, step):
-        self.configure(step)
 
-    def configure(self, step):
-        """Set what may change between calls. O(1)."""
-        self.step = Step(step[0], step[1], step[2], step[3], step[4])
+    FIELDS = ()
+
+    def __init__(self, step, **parameters):
+        self.configure(step, **parameters)
+
+    def configure(self, step, **parameters):
+        """Set the step, and other parameters, that may change between calls. O(1)."""
+        self.own_size = step[0] if callable(step[0]) else None
+        self.step = Step(step[0] if self.own_size is None else TABLED, step[1], step[2], step[3], step[4], NULL, 0)
+        for name, value in parameters.items():
+            setattr(self, name, value)
+
+    cdef int open_steps(self, long long t, Py_ssize_t n) except -1:
+        """There have been t examples, and up to n will come: ask a step in Python for theirs. O(1), O(n) if it is."""
+        if self.own_size is None:
+            return 0
+        sizes, last, error = np.empty(n + 1), t + n, None
+        for i in range(1, n + 1):
+            try:
+                sizes[i] = self.own_size(t + i)
+            except Exception as raised:         # it will be that row's: those before it are learned
+                last, error = t + i - 1, raised
+                break
+        self.step.sizes, self.step.first, self.sizes = <const double*> array_data(sizes), t, sizes
+        self.last_size, self.size_error = last, error
+        return 0
+
+    cdef bint has_step(self, long long t, Example e) noexcept nogil:
+        """Whether the size of step t is known; otherwise e.failure says why not. O(1)."""
+        if self.step.code == TABLED and t > self.last_size:
+            self.miss_step(e)
+            return False
+        return True
+
+    cdef void miss_step(self, Example e) noexcept with gil:
+        e.error, e.failure = self.size_error, PYTHON
 
     # ---- Decide -------------------------------------------------------------------------------
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        """The move in the direction of e.view: e.move.transform, alpha and offset. The scalar, its pace and the norms stay as
-        they are unless it says otherwise. A rule that `asks_loss` asks a Python loss itself; e.failure says if that went
-        wrong. O(1)."""
+        """The move in the direction of e.view: e.move.transform, alpha and offset. The scalar, its pace and the norms
+        stay as they are unless it says otherwise. A rule that `asks_loss` asks a Python loss itself; e.failure says if
+        that went wrong. O(1)."""
         pass
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
-        """A move with a coefficient for every label: e.term.alpha, and e.term.offset. What it may find there is the derivative
-        of the loss, e.derivative. O(n) and one product with the label kernel."""
+        """A move with a coefficient for every label: e.term.alpha, and e.term.offset. What it may find there is the
+        derivative of the loss, e.derivative. O(n) and one product with the label kernel."""
         pass
 
     cdef void look_back(self, const Standing* now, Example e) noexcept nogil:
-        """The example at f_t itself, along e.term.labels, before `shrink`: for rules with a trace that look ahead. O(1)."""
+        """The example at f_t itself, before `shrink`: for rules with a trace that look ahead. O(1)."""
         pass
 
     cdef double shrink(self, long long t, Example e) noexcept nogil:
-        """The factor that it will apply to f at example t, if it `looks_ahead`, at the scores after that. O(1)."""
+        """The factor that it will apply to f at example t, if it `looks_at_shrunk`, at the scores after that. O(1)."""
         return 1.0
 
     cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil:
-        """What `accept` will do to offsets that it adapts itself, and what goes with them; False if not finite. O(n)."""
+        """What `accept` will do to offsets that it adapts itself; False if not finite. O(n)."""
         return True
 
     cdef bint is_finite(self, Example e) noexcept nogil:
@@ -91,12 +124,12 @@ cdef class Rule:
     # ---- Carry out ----------------------------------------------------------------------------
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
-        """The move that has been decided is carried out: let its own state follow, and offsets that it adapts itself. O(n)."""
+        """The move is carried out: let its own state follow, and offsets that it adapts itself. O(n)."""
         pass
 
     cdef void follow(self, Scratch w, Example e) noexcept nogil:
-        """The move has been carried out: w.piece.slot is where the example is now, -1 if it is nowhere. O(1) for all but
-        second-order rules and those that move coefficients of other terms."""
+        """The move has been carried out: w.piece.slot is where the example is now, -1 if it is nowhere. O(1) for all
+        but second-order rules and those that move coefficients of other terms."""
         pass
 
     # ---- Tell ---------------------------------------------------------------------------------
@@ -114,7 +147,7 @@ cdef class Rule:
         return INFINITY
 
     cdef double half_width(self, Example e, Py_ssize_t output, int level, double share, double factor) noexcept nogil:
-        """Half the width of the interval of a coverage about the score that was just evaluated: see `level_of`. O(1)."""
+        """Half the width of an interval about the score that was just evaluated: see `level_of`. O(1)."""
         return NAN
 
     cdef int stand_on(self, Function function) except -1:
@@ -124,50 +157,39 @@ cdef class Rule:
     def take_loss(self, loss):
         """This Python loss is learned. O(1)."""
 
-    def grow(self, Py_ssize_t width, Py_ssize_t known, bint ahead):
+    def grow(self, Py_ssize_t width, Py_ssize_t known, bint future):
         """Make room for more labels than are known; those that learn ahead go on from the last one. O(width)."""
 
     def current_step(self, long long t):
         """eta of example t, the latest one. O(1)."""
-        return self.step_at(t)
-
-    def state(self, Py_ssize_t labels):
-        """Named numbers and arrays. O(their size)."""
-        return {}
-
-    def check_state(self, state):
-        """ValueError unless a state fits. O(its size)."""
-
-    def restore(self, state):
-        """Continue from a state that has been checked; the function has been restored. O(its size)."""
+        return self.step_at(t) if self.own_size is None else self.own_size(t)
 
     def _check(self):
         """Assert every invariant."""
 
 
 # ---- Forms ---------------------------------------------------------------------------------------
-# Losses of one score, and of a score for each target, are moves in one dimension.  So are the hinges of many labels, along
-# the direction from the best wrong label to the right one.  All labels move at once with the multiclass logistic loss,
-# the multiclass squared loss, exact hinges, shared mistakes and Python losses of many labels.
+# Losses of one score, and of a score for each target, are moves in one dimension. So are the hinges of many labels,
+# along the direction from the best wrong label to the right one. All labels move at once with the multiclass logistic
+# loss, the multiclass squared loss, exact hinges, shared mistakes and Python losses of many labels.
 
 cdef enum:
     BLOCK = 16                          # labels that are compared at a time
 
+cdef double answer_of(loss, str name, double score, double y) except? -1.0:
+    """What a method of a Python loss gives for two numbers: one number."""
+    answer = getattr(loss, name)(score, y)
+    if type(answer) is not float and np.ndim(answer) != 0:
+        raise ValueError(f"{name}({score:.6g}, {y:.6g}) of {type(loss).__name__} must be one number. Got {answer!r} "
+                         "instead.")
+    return answer
+
 cdef class Form:
     """Lets a rule decide about an example that has been evaluated.
 
-    `decide(now, offset, k, e)` leaves the rule's move and the new term in the example and changes nothing else; it is False,
-    with the reason in e.failure, if the example cannot be learned. O(n) with n outputs, and products with the label kernel.
-    The rule must serve forms of this kind.
-
-    Parameters
-    ----------
-    rule : Rule
-    outputs : Outputs
-    custom_loss : Loss or None
-        A Python loss.
-    targets : int
-        Numbers that y has for each example.
+    `decide(now, offset, k, e)` leaves the rule's move and the new term in the example and changes nothing else; it is
+    False, with the reason in e.failure, if the example cannot be learned. O(n) with n outputs, and products with the
+    label kernel. The rule must serve forms of this kind.
     """
 
     def __init__(self, Rule rule, Outputs outputs, custom_loss=None, Py_ssize_t targets=1):
@@ -198,15 +220,16 @@ cdef class Form:
         return True
 
     cdef bint ask_custom_loss(self, Example e) noexcept with gil:
-        """The same for a Python loss, apart: where Python objects are, the interpreter's lock is taken whatever happens.
+        """The same for a Python loss, apart: where Python objects are, the interpreter's lock is taken whatever
+        happens.
 
         As the loss.
         """
         cdef View* view = &e.view
         try:
-            view.derivative = view.weight * self.custom_loss.derivative(view.score, view.target)
+            view.derivative = view.weight * answer_of(self.custom_loss, "derivative", view.score, view.target)
             if self.rule.has_trace:
-                view.curvature = view.weight * self.custom_loss.curvature(view.score, view.target)
+                view.curvature = view.weight * answer_of(self.custom_loss, "curvature", view.score, view.target)
         except BaseException as error:
             e.error, e.failure = error, PYTHON
             return False
@@ -221,9 +244,6 @@ cdef class Form:
         e.error, e.failure = (FloatingPointError, f"{what} of {type(self.custom_loss).__name__} is not finite"), LOSS
         return 0
 
-    def set_order(self, display):
-        """Say which of equal labels comes first: display lists them; None and those behind it go by their number. O(labels)."""
-
 
 cdef class OneOutput(Form):
     """The output itself."""
@@ -236,7 +256,7 @@ cdef class OneOutput(Form):
         e.term.n, e.term.labels[0] = 1, 0
         if not self.differentiate(now, e):
             return False
-        if self.rule.looks_ahead and self.rule.has_trace:
+        if self.rule.looks_at_shrunk and self.rule.has_trace:
             self.rule.look_back(now, e)
         self.rule.move(now, e)
         if e.failure:
@@ -305,31 +325,13 @@ cdef double block_maximum(const double* value) noexcept nogil:
 
 
 cdef class LabelForm(Form):
-    """What the losses of many labels share.
-
-    Parameters
-    ----------
-    rule, outputs, custom_loss
-        As for `Form`.
-    structured : bool
-        Whether the loss uses the labels' distances; otherwise all are 1.
-    """
+    """What the losses of many labels share."""
 
     cdef readonly bint structured       # whether the loss uses the labels' distances; otherwise all are 1
-    cdef object rank_array              # keeps `ranks` alive
-    cdef const long long* ranks         # place of each of the first labels among equals, or NULL
-    cdef Py_ssize_t n_ranked            # how many these are
 
     def __init__(self, Rule rule, Outputs outputs, custom_loss=None, bint structured=False):
         Form.__init__(self, rule, outputs, custom_loss)
-        self.structured = structured
-
-    def set_order(self, display):
-        if display is None:
-            self.ranks, self.n_ranked, self.rank_array = NULL, 0, None
-            return
-        ranks = np.ascontiguousarray(np.argsort(display), dtype=np.int64)
-        self.ranks, self.n_ranked, self.rank_array = <const long long*> array_data(ranks), len(display), ranks
+        self.structured, rule.moves_all = structured, isinstance(self, AllLabels)
 
     cdef void find_distances(self, Py_ssize_t y, Example e) noexcept nogil:
         """Delta(y, .) as the loss sees it. O(n), of a taxonomy O(nodes)."""
@@ -360,19 +362,16 @@ cdef class LabelForm(Form):
                 value[j] = -INFINITY
             if first <= y < first + size:
                 value[y - first] = -INFINITY
-            if block_maximum(value) < largest:
+            if block_maximum(value) <= largest and best >= 0:
                 continue
             for j in range(size):
                 l = first + j
-                if l != y and (best < 0 or value[j] > largest or (value[j] == largest and self.goes_first(l, best))):
+                if l != y and (best < 0 or value[j] > largest):
                     best, largest = l, value[j]
         return best
 
-    cdef bint goes_first(self, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
-        """Whether label a > b comes before b all the same."""
-        return a < self.n_ranked and self.ranks[a] < self.ranks[b]
-
-    cdef void look_at_prediction(self, const Standing* now, const double* offset, Py_ssize_t y, Example e) noexcept nogil:
+    cdef void look_at_prediction(self, const Standing* now, const double* offset, Py_ssize_t y,
+                                 Example e) noexcept nogil:
         """dl/drho of a nu-hinge at f_t itself, whose runner-up may differ from the shrunk hypothesis's."""
         cdef Py_ssize_t best = self.runner_up(now, offset, y, 1.0, e)
         cdef double margin
@@ -392,14 +391,14 @@ cdef class LabelPair(LabelForm):
         cdef int channel
         self.find_distances(label, e)
         e.view.weight = e.weight
-        if self.rule.looks_ahead and self.rule.has_trace:
+        if self.rule.looks_at_shrunk and self.rule.has_trace:
             if not self.look_at(now, label, self.runner_up(now, offset, label, 1.0, e), k, e):
                 return False
             self.rule.look_back(now, e)
         best = self.runner_up(now, offset, label, self.rule.shrink(now.t + 1, e), e)
         if not self.look_at(now, label, best, k, e):
             return False
-        if self.rule.looks_ahead and best >= 0:
+        if self.rule.looks_at_shrunk and best >= 0:
             self.look_at_prediction(now, offset, label, e)
         self.rule.move(now, e)
         for channel in range(MAX_CHANNELS):
@@ -438,10 +437,10 @@ cdef class AllLabels(LabelForm):
         cdef double shrink
         e.all_labels, e.diagonal = True, False
         memset(e.term.alpha, 0, e.channels * n * sizeof(double))
-        if self.rule.looks_ahead:
+        if self.rule.looks_at_shrunk:
             self.find_distances(label, e)
             self.look_at_prediction(now, offset, label, e)
-        if self.rule.looks_ahead and not self.rule.has_trace:
+        if self.rule.looks_at_shrunk and not self.rule.has_trace:
             shrink = self.rule.shrink(now.t + 1, e)
             for l in range(n):
                 e.shrunk[l] = shrink * e.bare[l] + offset[l]
@@ -451,7 +450,7 @@ cdef class AllLabels(LabelForm):
         return all_finite(e, n, k)
 
     cdef bint differentiate_all(self, const Standing* now, Py_ssize_t y, Example e) noexcept nogil:
-        """Derivatives of the loss; for the logistic one also the probabilities, for the squared one the curvatures. O(n)."""
+        """Derivatives of the loss; of the logistic one probabilities, of the squared one curvatures. O(n)."""
         cdef Py_ssize_t l, n = self.outputs.n
         cdef double target
         if self.custom_loss is not None:
@@ -496,23 +495,11 @@ cdef class AllLabels(LabelForm):
 
 @cython.final
 cdef class Gradient(Rule):
-    """f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .): NORMA.
+    """f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .): NORMA."""
 
-    Parameters
-    ----------
-    step : tuple
-    regularization : float
-        lambda of K.
-    """
-    cdef readonly double regularization
+    forms = (*DIRECTIONS, "AllLabels")
 
-    def __init__(self, step, **settings):
-        self.forms = (*DIRECTIONS, "AllLabels")
-        self.configure(step, **settings)
-
-    def configure(self, step, double regularization):
-        Rule.configure(self, step)
-        self.regularization = regularization
+    cdef public double regularization   # lambda of K
 
     cdef double longest(self) noexcept nogil:
         return 1.0 / self.regularization if self.regularization > 0.0 else INFINITY
@@ -545,20 +532,13 @@ class BadLoss(Exception):
 cdef class ConvexStep:
     """alpha with alpha + size l'(z + alpha k, y) = 0, for any convex l, I (10).
 
-    The left side rises with alpha, with slope 1 at least, and changes its sign between 0 and -size l'(z, y). Newton's steps,
-    if the loss has a curvature, and otherwise those of false position shrink that bracket; where they do not halve it in
-    three steps, bisection does. Where l' jumps across the root, the bracket closes at the jump.
-
-    Parameters
-    ----------
-    loss : Loss
-        A Python loss.
-    squared : bool
-        Take l^2 instead, which is convex if l is and not negative: PA-II.
+    The left side rises with alpha, with slope 1 at least, and changes its sign between 0 and -size l'(z, y). Newton's
+    steps, if the loss has a curvature, and otherwise those of false position shrink that bracket; where they do not
+    halve it in three steps, bisection does. Where l' jumps across the root, the bracket closes at the jump.
     """
 
-    cdef object loss                # the user's
-    cdef bint squared               # whether its square counts: PA-II
+    cdef object loss                # a Python loss
+    cdef bint squared               # whether its square counts, convex if l is and not negative: PA-II
     cdef bint has_curvature         # whether the loss tells its second derivative
 
     def __init__(self, loss, bint squared=False):
@@ -567,7 +547,7 @@ cdef class ConvexStep:
         self.has_curvature = loss.has_curvature and not squared
 
     cdef double alpha(self, double z, double y, double k, double size, Example e) noexcept with gil:
-        """The coefficient; 0, with the reason in e.failure, if the loss fails. Some 50 calls of it where it has a kink."""
+        """The coefficient; 0, with the reason in e.failure, if the loss fails. Some 50 calls at a kink."""
         try:
             return self.root(z, y, k, size)
         except BadLoss as bad:
@@ -577,7 +557,7 @@ cdef class ConvexStep:
         return 0.0
 
     cdef double root(self, double z, double y, double k, double size) except? -1.0:
-        """u > 0 goes down the slope: h(u) = side l'(z + side u k) rises from h(0) < 0, and the root is that of u + size h(u)."""
+        """u > 0 goes down the slope: h(u) = side l'(z + side u k) rises from h(0) < 0; the root of u + size h(u)."""
         cdef double first = self.slope(z, y), side = 1.0 if first < 0.0 else -1.0
         cdef double low = 0.0, low_h = -fabs(first), low_value = size * low_h
         cdef double high = -low_value, high_h, high_value, largest = high
@@ -603,14 +583,14 @@ cdef class ConvexStep:
                     u, value = (high, high_value) if high_value < -low_value else (low, low_value)
                     slope = 1.0 + size * k * self.asked("curvature", z + side * u * k, y)
                     u = u - value / slope if slope >= 1.0 else 0.5 * (low + high)
-            u = min(max(u, low + 0.5 * tolerance), high - 0.5 * tolerance)      # never nothing, so that the bracket closes
+            u = min(max(u, low + 0.5 * tolerance), high - 0.5 * tolerance)      # so that the bracket closes
             h = side * self.slope(z + side * u * k, y)
             self.check_order(first, z, side, k, low, low_h, u, h, y)
             self.check_order(first, z, side, k, u, h, high, high_h, y)
             value = u + size * h
             if value >= 0.0:
                 high, high_h, high_value, high_weight = u, h, value, 1.0
-                low_weight = 0.5 * low_weight if before > 0 else 1.0            # an end that stays counts less and less: Illinois
+                low_weight = 0.5 * low_weight if before > 0 else 1.0    # Illinois: an end that stays counts less
             if value <= 0.0:
                 low, low_h, low_value, low_weight = u, h, value, 1.0
                 high_weight = 0.5 * high_weight if before < 0 else 1.0
@@ -626,12 +606,13 @@ cdef class ConvexStep:
         if self.squared:
             value = self.asked("value", z, y)
             if value < 0.0:
-                raise BadLoss(ValueError, f"its loss is squared, and value({z:.6g}, {y:.6g}) of {self.name()} is {value:.6g} < 0")
+                found = f"value({z:.6g}, {y:.6g}) of {self.name()} is {value:.6g} < 0"
+                raise BadLoss(ValueError, f"its loss is squared, and {found}")
             slope *= 2.0 * value
         return slope
 
     cdef double asked(self, name, double z, double y) except? -1.0:
-        cdef double answer = getattr(self.loss, name)(z, y)
+        cdef double answer = answer_of(self.loss, name, z, y)
         if not isfinite(answer):
             raise BadLoss(FloatingPointError, f"{name}({z:.6g}, {y:.6g}) of {self.name()} is {answer}")
         return answer
@@ -645,39 +626,198 @@ cdef class ConvexStep:
         if h - g > ROUNDING * fmax(fabs(first), fmax(fabs(h), fabs(g))):
             raise BadLoss(
                 ValueError,
-                f"{self.name()} is not convex, and has no implicit step; with NORMA it works. Its derivative should not fall, and is "
-                f"{side * h:.6g} at {z + side * u * k:.6g} and {side * g:.6g} at {z + side * w * k:.6g} for y = {y:.6g}",
+                f"{self.name()} is not convex, and has no implicit step; with NORMA it works. Its derivative should "
+                f"not fall, and is {side * h:.6g} at {z + side * u * k:.6g} and {side * g:.6g} at "
+                f"{z + side * w * k:.6g} for y = {y:.6g}",
             )
         return 0
+
+
+# ---- Implicit steps over labels that have a kernel -------------------------------------------------
+# New coefficients a move the scores of all labels to z = s + K a, where K = k(x, x) kappa, and for offsets some of the
+# identity. The arg-min of I (8) over a is a = -size l'(z).
+
+cdef struct Related:
+    void* outputs               # `Outputs`, which know kappa
+    double* nodes               # their scratch
+    Py_ssize_t n                # labels
+    double k                    # k(x, x)
+    double alone                # what offsets add
+
+
+cdef void times(const Related* on, const double* a, double* out) noexcept nogil:
+    """out = K a."""
+    cdef Py_ssize_t l
+    memcpy(out, a, on.n * sizeof(double))
+    (<Outputs> on.outputs).apply(out, on.nodes)
+    for l in range(on.n):
+        out[l] = on.k * out[l] + on.alone * a[l]
+
+
+cdef void mismatch(const Related* on, const Loss* loss, Py_ssize_t y, double size, Example e,
+                   double* out) noexcept nogil:
+    """Scores z into e.derivative; out = a + size l'(z), which is to be 0; what the Hessian needs into the example."""
+    cdef Py_ssize_t l
+    cdef double* z = e.derivative
+    cdef double target
+    times(on, e.term.alpha, z)
+    for l in range(on.n):
+        z[l] += e.shrunk[l]
+    if loss.code == MULTICLASS_LOGISTIC:
+        softmax(z, on.n, e.probability)
+    for l in range(on.n):
+        target = 1.0 if l == y else -1.0
+        if loss.code == MULTICLASS_LOGISTIC:
+            out[l] = e.term.alpha[l] + size * (e.probability[l] - (1.0 if l == y else 0.0))
+        else:
+            out[l] = e.term.alpha[l] + size * loss_derivative(loss, z[l], target)
+            e.curvature[l] = loss_curvature(loss, z[l], target)
+
+
+cdef void eliminate(double* M, double* x, Py_ssize_t n) noexcept nogil:
+    """x <- M^-1 x for a matrix by rows, by Gauss, with the largest pivots. O(n^3)."""
+    cdef Py_ssize_t i, j, l, best
+    cdef double factor
+    for i in range(n):
+        best = i
+        for j in range(i + 1, n):
+            if fabs(M[j * n + i]) > fabs(M[best * n + i]):
+                best = j
+        for l in range(i, n):
+            M[i * n + l], M[best * n + l] = M[best * n + l], M[i * n + l]
+        x[i], x[best] = x[best], x[i]
+        for j in range(i + 1, n):
+            factor = M[j * n + i] / M[i * n + i]
+            for l in range(i + 1, n):
+                M[j * n + l] -= factor * M[i * n + l]
+            x[j] -= factor * x[i]
+    for i in range(n - 1, -1, -1):
+        for l in range(i + 1, n):
+            x[i] -= M[i * n + l] * x[l]
+        x[i] /= M[i * n + i]
+
+
+cdef void smooth_step(const Related* on, const Loss* loss, Py_ssize_t y, double whole, Example e) noexcept nogil:
+    """Newton's method for a + size l'(s + K a) = 0: in the inner product of K the gradient of a convex function.
+
+    A step is halved as long as it goes beyond the minimum of its line. O(n^3) for each. With a large size the logistic
+    loss is nearly a polyhedron, so the size grows from one at which it is not.
+    """
+    cdef Py_ssize_t l, m, n = on.n
+    cdef double* rest = e.work              # of the equation,
+    cdef double* way = rest + e.width       # the direction,
+    cdef double* image = way + e.width      # K times it,
+    cdef double* start = image + e.width    # a before
+    cdef double* jacobian = <double*> e.decision        # I + size K l'', transposed
+    cdef bint curved = loss.code == MULTICLASS_LOGISTIC         # otherwise the second step makes good for rounding
+    cdef double slope, share, largest, size = fmin(whole, 1.0 / (on.k + on.alone)) if curved else whole
+    cdef int rounds, halvings
+    mismatch(on, loss, y, size, e, rest)
+    for rounds in range(1000 if curved else 2):  # no-cython-lint
+        for m in range(n):                  # column m is size l'' (K e_m)
+            for l in range(n):
+                start[l] = on.k * (<Outputs> on.outputs).kappa(l, m) + (on.alone if l == m else 0.0)
+            if loss.code == MULTICLASS_LOGISTIC:
+                softmax_hessian_times(e.probability, start, n, size, image)
+            for l in range(n):
+                jacobian[l * n + m] = image[l] if loss.code == MULTICLASS_LOGISTIC else size * e.curvature[l] * start[l]
+            jacobian[m * n + m] += 1.0
+        for l in range(n):
+            way[l], start[l] = -rest[l], e.term.alpha[l]
+        eliminate(jacobian, way, n)
+        times(on, way, image)
+        slope, share, largest = -ok_dot(rest, image, n), 1.0, 0.0
+        for halvings in range(60):  # no-cython-lint
+            for l in range(n):
+                e.term.alpha[l] = start[l] + share * way[l]
+            mismatch(on, loss, y, size, e, rest)
+            if not ok_dot(rest, image, n) > 0.9 * slope:
+                break
+            share *= 0.5
+        for l in range(n):
+            largest = fmax(largest, fabs(share * way[l]))
+        if largest <= 1e-15 * size and size == whole:
+            break
+        if largest <= 0.1 * size and size < whole:
+            size = fmin(whole, 4.0 * size)
+            mismatch(on, loss, y, size, e, rest)
+    if loss.code == MULTICLASS_LOGISTIC:    # the sum over labels is 0
+        e.term.alpha[y] = 0.0
+        for l in range(n):
+            if l != y:
+                e.term.alpha[y] -= e.term.alpha[l]
+
+
+cdef void related_hinge_step(const Related* on, double rho, Py_ssize_t y, double size, Example e) noexcept nogil:
+    """The arg-min for a hinge: labels share `size`, a = size e_y - share, where rho Delta + z is largest.
+
+    All of it is at y first. It is moved from the label where that is least to the one where it is most, as far as they
+    become equal, until all that have a share are.
+    """
+    cdef Py_ssize_t l, up, down, n = on.n
+    cdef double* share = e.work
+    cdef double* level = share + e.width
+    cdef double* way = level + e.width
+    cdef double* image = way + e.width
+    cdef double step, length, largest = 0.0
+    for l in range(n):
+        share[l], way[l], level[l] = 0.0, 0.0, rho * e.distance[l] + e.shrunk[l]
+        largest = fmax(largest, fabs(level[l]))
+    share[y] = size
+    for _ in range(20000 * n):
+        up = down = y
+        for l in range(n):
+            if level[l] > level[up]:
+                up = l
+            if share[l] > 0.0 and (share[down] == 0.0 or level[l] < level[down]):
+                down = l
+        if level[up] - level[down] <= 1e-14 * largest:
+            break
+        length = on.k * (<Outputs> on.outputs).square_between(up, down) + 2.0 * on.alone
+        step = share[down]
+        if length * step > level[up] - level[down]:
+            step = (level[up] - level[down]) / length
+        share[up] += step
+        share[down] = share[down] - step if share[down] > step else 0.0
+        way[up], way[down] = -step, step
+        times(on, way, image)
+        way[up] = way[down] = 0.0
+        for l in range(n):
+            level[l] += image[l]
+    e.term.alpha[y] = 0.0
+    for l in range(n):
+        if l != y:
+            e.term.alpha[l] = -share[l] if share[l] > 1e-12 * size else 0.0
+            e.term.alpha[y] -= e.term.alpha[l]
 
 
 # ---- Implicit updates: ILK and SILK --------------------------------------------------------------
 
 @cython.final
 cdef class Implicit(Rule):
-    """f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)): ILK and SILK.
+    """f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)): ILK and SILK."""
 
-    Parameters
-    ----------
-    step : tuple
-    regularization, penalty : float
-        lambda and C of I.
-    """
-    cdef readonly double regularization
-    cdef readonly double penalty
+    forms = (*DIRECTIONS, "AllLabels")
+
+    cdef public double regularization   # lambda of I
+    cdef public double penalty          # C of I
     cdef ConvexStep own                 # of a Python loss, or None
+    cdef bint solves                    # whether labels that have a kernel all move
 
-    def __init__(self, step, **settings):
-        self.forms = (*DIRECTIONS, "AllLabels")
-        self.looks_ahead = True
-        self.configure(step, **settings)
-
-    def configure(self, step, double regularization, double penalty):
-        Rule.configure(self, step)
-        self.regularization, self.penalty = regularization, penalty
+    def __init__(self, step, **parameters):
+        self.looks_at_shrunk = True
+        Rule.__init__(self, step, **parameters)
 
     def take_loss(self, loss):
         self.own, self.asks_loss = ConvexStep(loss), True
+
+    cdef int stand_on(self, Function function) except -1:
+        self.solves = self.moves_all and function.outputs.n_nodes != 0
+        return 0
+
+    cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
+        """Room for the systems of `smooth_step`."""
+        return width * width * sizeof(double) if self.solves else 0
 
     cdef double shrink(self, long long t, Example e) noexcept nogil:
         return implicit_shrink(step_size(&self.step, t), self.regularization)
@@ -709,11 +849,20 @@ cdef class Implicit(Rule):
         cdef double eta = step_size(&self.step, now.t + 1), shrink = self.shrink(now.t + 1, e)
         cdef double size = shrink * eta * self.penalty * e.weight
         cdef Py_ssize_t l, n = outputs.n
+        cdef Related related
+        e.view.k = k
         e.move.transform[0][0] = shrink
-        move_scalar(&now.loss, &now.pace, eta * self.penalty, e.weight, e.view.scalar_gradient, e.view.compared, &e.move)
+        move_scalar(&now.loss, &now.pace, eta * self.penalty, e.weight, e.view.scalar_gradient, e.view.compared,
+                    &e.move)
         k = implicit_kernel(shrink, 1.0 if now.has_offset else 0.0, k)
-        if k > 0.0 and size > 0.0:
+        if k > 0.0 and size > 0.0 and outputs.n_nodes == 0:
             self.over_all_labels(now, n, y, k, size, e)
+        elif k > 0.0 and size > 0.0:
+            related = Related(<void*> outputs, e.nodes, n, e.view.k, k - e.view.k)
+            if now.loss.code == MULTICLASS_LOGISTIC or now.loss.code == MULTICLASS_SQUARED:
+                smooth_step(&related, &now.loss, y, size, e)
+            else:
+                related_hinge_step(&related, now.loss.scalar, y, size, e)
         for l in range(n):
             e.term.offset[l] = 1.0 / shrink * e.term.alpha[l]
 
@@ -743,28 +892,16 @@ cdef double NO_CAP = 1e308              # no coefficient is larger
 
 @cython.final
 cdef class Aggressive(Rule):
-    """The shortest way to no loss, or to less: passive-aggressive, and the projections of H.
+    """The shortest way to no loss, or to less: passive-aggressive, and the projections of H."""
 
-    Parameters
-    ----------
-    step : tuple
-    penalty : float or None
-        None is no cap: PA.
-    squared : bool
-        PA-II.
-    """
-    cdef readonly double penalty
-    cdef readonly bint squared
+    forms = DIRECTIONS
+
+    cdef public double penalty          # cap of PA-I; None is no cap: PA
+    cdef public bint squared            # PA-II
     cdef ConvexStep own                 # of a Python loss, or None
 
-    def __init__(self, step, bint squared=False, **settings):
-        self.forms = DIRECTIONS
-        self.squared = squared
-        self.configure(step, **settings)
-
-    def configure(self, step, penalty):
-        Rule.configure(self, step)
-        self.penalty = NO_CAP if penalty is None else penalty
+    def configure(self, step, penalty, **parameters):
+        Rule.configure(self, step, penalty=NO_CAP if penalty is None else penalty, **parameters)
 
     def take_loss(self, loss):
         self.own, self.asks_loss = ConvexStep(loss, self.squared), True
@@ -774,7 +911,8 @@ cdef class Aggressive(Rule):
         if self.asks_loss:
             stand_still(&e.move)
             if k > 0.0:
-                e.move.alpha[0] = e.move.offset = self.own.alpha(e.view.score, e.view.target, k, self.penalty * e.view.weight, e)
+                e.move.offset = self.own.alpha(e.view.score, e.view.target, k, self.penalty * e.view.weight, e)
+                e.move.alpha[0] = e.move.offset
         else:
             aggressive_move(&now.loss, self.penalty, self.squared, now.has_offset, &e.view, &e.move)
         if now.keeps_square:
@@ -787,20 +925,11 @@ cdef struct Relaxation:
 
 @cython.final
 cdef class Relaxed(Rule):
-    """ROMMA.
+    """ROMMA."""
 
-    Parameters
-    ----------
-    step : tuple
-    aggressive : bool
-        Below margin 1, not after mistakes only.
-    """
-    cdef readonly bint aggressive
+    forms = ("OneOutput",)
 
-    def __init__(self, step, bint aggressive=False):
-        self.forms = ("OneOutput",)
-        self.aggressive = aggressive
-        self.configure(step)
+    cdef public bint aggressive         # below margin 1, not after mistakes only
 
     cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
         return sizeof(Relaxation)
@@ -812,28 +941,16 @@ cdef class Relaxed(Rule):
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
         if (<Relaxation*> e.decision).starts_anew:
-            self.trouble = RESTARTED
+            self.status = RESTARTED
 
 
 @cython.final
 cdef class Ball(Rule):
-    """Ballseptron.
+    """Ballseptron."""
 
-    Parameters
-    ----------
-    step : tuple
-    radius : float
-        Of the ball.
-    """
-    cdef readonly double radius
+    forms = ("OneOutput",)
 
-    def __init__(self, step, **settings):
-        self.forms = ("OneOutput",)
-        self.configure(step, **settings)
-
-    def configure(self, step, double radius):
-        Rule.configure(self, step)
-        self.radius = radius
+    cdef public double radius           # of the ball
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         ball_move(self.radius, now.norms.square, &e.view, &e.move)
@@ -847,27 +964,15 @@ cdef struct Correction:
 
 @cython.final
 cdef class Approximate(Rule):
-    """ALMA_2 (Gentile): w + C / sqrt(k) y x if y w.x <= (1 - alpha) B / sqrt(k); the hypothesis keeps |w| <= 1.
+    """ALMA_2 (Gentile): w + C / sqrt(k) y x if y w.x <= (1 - alpha) B / sqrt(k); the hypothesis keeps |w| <= 1."""
 
-    Parameters
-    ----------
-    step : tuple
-    threshold : float
-        (1 - alpha) B.
-    penalty : float
-        C.
-    """
-    cdef readonly double threshold
-    cdef readonly double penalty
-    cdef readonly double corrections            # updates so far
+    FIELDS = Number("corrections", not_negative),
 
-    def __init__(self, step, **settings):
-        self.forms = ("OneOutput",)
-        self.configure(step, **settings)
+    forms = ("OneOutput",)
 
-    def configure(self, step, double threshold, double penalty):
-        Rule.configure(self, step)
-        self.threshold, self.penalty = threshold, penalty
+    cdef public double threshold        # (1 - alpha) B
+    cdef public double penalty          # C
+    cdef public double corrections      # updates so far
 
     cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
         return sizeof(Correction)
@@ -886,44 +991,24 @@ cdef class Approximate(Rule):
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
         self.corrections = (<Correction*> e.decision).corrections
 
-    def state(self, Py_ssize_t labels):
-        return {"corrections": self.corrections}
-
-    def check_state(self, state):
-        check_number(state["corrections"], "corrections", 0.0)
-
-    def restore(self, state):
-        self.corrections = state["corrections"]
-
 
 @cython.final
 cdef class Projected(Rule):
-    """Projectron and Projectron++ (Orabona, Keshet, Caputo): a Perceptron whose updates the terms that are there take over.
+    """Projectron and Projectron++ (Orabona, Keshet, Caputo): a Perceptron whose updates the terms that are there take
+    over.
 
     The budget projects what does not enter. After a margin error, 0 < y f(x) < 1, the update is projected in any case,
     and as large as it safely may be: with loss l and p = |P k(x, .)|^2, where delta^2 = k(x, x) - p is out of reach,
     tau = min(l / p, 2 (l - delta^2 / eta) / p, 1), none if that is negative.
-
-    Parameters
-    ----------
-    step : tuple
-    tolerance : float
-        eta of margin errors; 0 leaves them alone.
     """
-    cdef readonly double tolerance
-    cdef Coefficients terms
+
+    forms = ("OneOutput", "LabelPair")
+
+    cdef public double tolerance        # eta of margin errors; 0 leaves them alone
     cdef ProjectingBudget budget
 
-    def __init__(self, step, **settings):
-        self.forms = ("OneOutput", "LabelPair")
-        self.configure(step, **settings)
-
-    def configure(self, step, double tolerance):
-        Rule.configure(self, step)
-        self.tolerance = tolerance
-
     cdef int stand_on(self, Function function) except -1:
-        self.terms, self.budget = function.terms, function.terms.budget
+        self.budget = function.terms.budget
         self.budget.let_candidates_yield()
         return 0
 
@@ -938,7 +1023,7 @@ cdef class Projected(Rule):
         # Of a pair of labels, view.k is that of both.
         part, e.term.looked_at = 1.0, self.tolerance > 0.0
         if e.term.looked_at:
-            part = self.budget.look(self.terms, e.values, e.view.k / e.view.offsets, e.for_budget)
+            part = self.budget.look(e.values, e.view.k / e.view.offsets, e.for_budget)
         reached = e.view.k * (1.0 - part)
         if reached > 0.0 and loss > e.view.k * part / self.tolerance:
             tau = fmin(1.0, fmin(loss, 2.0 * (loss - e.view.k * part / self.tolerance)) / reached)
@@ -952,7 +1037,7 @@ cdef enum:
     SEEDS = 5           # examples that enter while there are none of the other class
 
 
-cdef inline double settled(double alpha, double bound) noexcept nogil:
+cdef inline double snapped(double alpha, double bound) noexcept nogil:
     """What is at 0 or at its bound, up to rounding, is there: it would be in pairs for steps of nothing."""
     cdef double share = alpha / bound
     return 0.0 if share < 1e-12 else bound if share > 1.0 - 1e-12 else alpha
@@ -975,7 +1060,7 @@ cdef struct Admission:
     double own                          # its k(x, x)
 
 
-cdef class Pairwise(Rule):
+cdef class SMO(Rule):
     """LASVM (Bordes, Ertekin, Weston and Bottou 2005): maximize over the coefficients a_s of the terms
 
         sum_s a_s y_s - 1/2 sum_rs a_r a_s k(x_r, x_s),     sum_s a_s = 0,     a_s between 0 and its bound, y_s C
@@ -984,35 +1069,25 @@ cdef class Pairwise(Rule):
     step if a_i may grow, a_j may shrink, and g_i - g_j exceeds the tolerance.
 
     `move` decides whether an example enters; once it is there, `follow` makes the step PROCESS with it and the step
-    REPROCESS with the best pair.  All kernel values between terms are kept, and those of a candidate are computed in one
-    way only, so that steps depend neither on chunks nor on where slots are.  The frame stays 1.
-
-    Parameters
-    ----------
-    step : tuple
-    penalty : float
-        C.
-    tolerance : float
-        tau.
+    REPROCESS with the best pair. All kernel values between terms are kept, and those of a candidate are computed in one
+    way only, so that steps depend neither on chunks nor on where slots are. The frame stays 1.
     """
+
+    FIELDS = (Array("gradients", np.float64, ("n",)), Array("bounds", np.float64, ("n",)),
+              Number("rows_gap", not_negative))
+
+    forms = ("OneOutput",)
+
     cdef KernelTerms function
     cdef Dictionary dictionary
     cdef Coefficients terms
     cdef SquareTable kernel_values
     cdef Table numbers                  # of each term: its gradient, its bound
-    cdef readonly double penalty
-    cdef readonly double tolerance
+    cdef public double penalty          # C
+    cdef public double tolerance        # tau
     cdef public bint admits             # whether all examples enter: `fit` knows a pair among them
     cdef public double rows_gap         # that of all rows of `fit`, terms or not; 0 once more is learned
     cdef double* offset                 # of the hypothesis
-
-    def __init__(self, step, **settings):
-        self.forms = ("OneOutput",)
-        self.configure(step, **settings)
-
-    def configure(self, step, double penalty, double tolerance):
-        Rule.configure(self, step)
-        self.penalty, self.tolerance = penalty, tolerance
 
     cdef int stand_on(self, Function function) except -1:
         self.function = function
@@ -1024,7 +1099,7 @@ cdef class Pairwise(Rule):
     # ---- Numbers of the terms -----------------------------------------------------------------
 
     cdef double* alpha(self) noexcept nogil:
-        return <double*> self.terms.stored.data
+        return <double*> self.terms.table.data
 
     cdef double* gradient(self) noexcept nogil:
         return <double*> self.numbers.data
@@ -1046,7 +1121,8 @@ cdef class Pairwise(Rule):
         cdef Admission* next = <Admission*> e.decision
         stand_still(&e.move)
         next.bound, next.own = e.view.target * self.penalty * e.view.weight, e.view.k
-        if next.own > 0.0 and next.bound != 0.0 and (self.admits or self.is_wanted(e.view.target - e.view.bare, next.bound)):
+        if next.own > 0.0 and next.bound != 0.0 and (
+                self.admits or self.is_wanted(e.view.target - e.view.bare, next.bound)):
             e.move.alpha[0] = next.bound        # of its size; `follow` says what it is
 
     cdef bint is_wanted(self, double gradient, double bound) noexcept nogil:
@@ -1147,7 +1223,7 @@ cdef class Pairwise(Rule):
         return self.terms.holds(slot) and self.alpha()[slot] > fmin(0.0, self.bounds()[slot])
 
     cdef bint exchange(self, Pair pair) noexcept nogil:
-        """Go to the maximum along the direction (up, down), as far as the bounds let; False if it is not worth it. O(terms)."""
+        """Go to the maximum along the direction (up, down), as far as the bounds let; False if it is not worth it."""
         cdef Py_ssize_t slot, i = pair.up, j = pair.down
         cdef double* a = self.alpha()
         cdef double* g = self.gradient()
@@ -1162,7 +1238,7 @@ cdef class Pairwise(Rule):
         if curvature * step > g[i] - g[j]:
             step = (g[i] - g[j]) / curvature
         rise, fall = -a[i], a[j]
-        a[i], a[j] = settled(a[i] + step, self.bounds()[i]), settled(a[j] - step, self.bounds()[j])
+        a[i], a[j] = snapped(a[i] + step, self.bounds()[i]), snapped(a[j] - step, self.bounds()[j])
         rise, fall = rise + a[i], fall - a[j]
         for slot in range(self.dictionary.start, self.dictionary.stop):
             g[slot] -= rise * k_i[slot] - fall * k_j[slot]
@@ -1171,16 +1247,17 @@ cdef class Pairwise(Rule):
     cdef void remove_idle(self, Pair pair) noexcept nogil:
         """Terms with coefficient 0 go that would make no pair with the best partner."""
         cdef Py_ssize_t slot
-        cdef double largest, smallest
+        cdef double largest, smallest, gradient
         if pair.up == NOBODY or pair.down == NOBODY:
             return
         largest, smallest = self.gradient()[pair.up], self.gradient()[pair.down]
         largest -= rounding(largest)
         smallest += rounding(smallest)
         for slot in range(self.dictionary.start, self.dictionary.stop):
-            if self.terms.holds(slot) and self.alpha()[slot] == 0.0:
-                if (self.gradient()[slot] <= smallest if self.bounds()[slot] > 0.0 else self.gradient()[slot] >= largest):
-                    self.terms.drop(slot)
+            gradient = self.gradient()[slot]
+            if self.terms.holds(slot) and self.alpha()[slot] == 0.0 and (
+                    gradient <= smallest if self.bounds()[slot] > 0.0 else gradient >= largest):
+                self.terms.drop(slot)
 
     def finish(self, offsets, Py_ssize_t steps):
         """Up to so many steps REPROCESS; False if there may be more to do. offsets: those of the hypothesis."""
@@ -1206,22 +1283,21 @@ cdef class Pairwise(Rule):
 
     # ---- State --------------------------------------------------------------------------------
 
-    def state(self, Py_ssize_t labels):
+    def stored(self):
         gradients, bounds = self.numbers.array[:, self.dictionary.saved_slots()]
-        return {"gradients": gradients, "bounds": bounds, "rows_gap": self.rows_gap}
+        return {"gradients": gradients, "bounds": bounds}
 
-    def check_state(self, state):
-        check_number(state["rows_gap"], "rows_gap", 0.0)
-        n = (len(state["birthdays"]),)
-        check_array(state["gradients"], "gradients", np.float64, n)
-        bounds = check_array(state["bounds"], "bounds", np.float64, n)
+    def fits(self, state):
+        """ValueError unless coefficients are within their bounds."""
+        bounds = state["bounds"]
         share = state["coefficients"][0] * np.sign(bounds)
         if not (bounds != 0).all() or (share < 0).any() or (share > np.abs(bounds)).any():
             raise ValueError("a coefficient is not within its bounds")
         if not np.array_equal(state["frame"], [[1.0]]):
             raise ValueError("the frame is not 1")
 
-    def restore(self, state):
+    def resume(self, state):
+        """The points and the coefficients are there."""
         self.numbers.array[0], self.numbers.array[1] = state["gradients"], state["bounds"]
         self.rows_gap = state["rows_gap"]
         lower = np.tril(self.dictionary.values_between())     # of two, the younger has looked at the older
@@ -1229,7 +1305,7 @@ cdef class Pairwise(Rule):
 
     def _check(self):
         held = self.dictionary.taken.array[0] != 0
-        bounds, share = self.numbers.array[1], self.terms.stored.array[0] * np.sign(self.numbers.array[1])
+        bounds, share = self.numbers.array[1], self.terms.table.array[0] * np.sign(self.numbers.array[1])
         assert (bounds[held] != 0).all() and (share[held] >= 0).all() and (share <= np.abs(bounds))[held].all()
         assert np.isfinite(self.numbers.array[0, held]).all()
         values = self.kernel_values.array

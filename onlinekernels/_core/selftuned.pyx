@@ -15,6 +15,7 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.combiners cimport Differences, IntervalTracker, LeastSquares
 from onlinekernels._core.ensemble cimport Ensemble, Member
 from onlinekernels._core.linalg cimport ok_times_rows
+from onlinekernels._core.schema import restore, state_of
 from onlinekernels._core.targets cimport TargetScaler
 from onlinekernels._core.transforms cimport Transform
 
@@ -31,7 +32,7 @@ cdef enum:
     LOSSES = 1024               # rows in the ring of losses, more than LATELY + USUALLY + BLOCK
 
 cdef double WORSE = 2.0         # times the running loss,
-cdef double AHEAD = 1.25        # and times that of the plain member: then something has changed
+cdef double BEATEN = 1.25        # and times that of the plain member: then something has changed
 cdef double FARTHEST = 10.0     # deviations at which a number stops to move
 WORK = 100e6                    # multiplications with every row during a refresh: some milliseconds
 STEP = 4e6                      # which a step takes at least
@@ -67,24 +68,24 @@ cdef class Metric(Transform):
     cdef double* knots                  # (features, levels): ascending, infinite behind the last one,
     cdef double* scores                 # at the knots,
     cdef double* rises                  # and slopes from each knot on
-    cdef double* turned                 # the map, transposed
+    cdef double* transposed_map                 # the map, transposed
     cdef double* compared               # a row's features
 
     def __init__(self, features, map=None):
         cdef Py_ssize_t d = len(features.mean)
         Transform.__init__(self, d)
         self.levels, self.map = features.knots.shape[1], map
-        turned = np.zeros((0, 0)) if map is None else np.asarray(map, dtype=float).T
+        transposed_map = np.zeros((0, 0)) if map is None else np.asarray(map, dtype=float).T
         parts = features.mean, features.slope, features.last, features.knots, features.scores, features.rises
-        room = np.concatenate([np.ravel(part) for part in (*parts, turned, np.zeros(d))])
-        self.memory_of_map, self.mean = room, <double*> array_data(room)
+        memory = np.concatenate([np.ravel(part) for part in (*parts, transposed_map, np.zeros(d))])
+        self.memory_of_map, self.mean = memory, <double*> array_data(memory)
         self.slope = self.mean + d
         self.last = self.slope + d
         self.knots = self.last + d
         self.scores = self.knots + d * self.levels
         self.rises = self.scores + d * self.levels
-        self.turned = self.rises + d * self.levels
-        self.compared = self.turned + <Py_ssize_t> turned.size
+        self.transposed_map = self.rises + d * self.levels
+        self.compared = self.transposed_map + <Py_ssize_t> transposed_map.size
 
     cdef void score_row(self, const double* x, double* out) noexcept nogil:
         """The features of a row. O(d levels)."""
@@ -107,7 +108,7 @@ cdef class Metric(Transform):
             self.score_row(x, out)
             return
         self.score_row(x, compared)
-        ok_times_rows(self.turned, self.n_features, self.n_features, self.n_features, compared, out)
+        ok_times_rows(self.transposed_map, self.n_features, self.n_features, self.n_features, compared, out)
 
     cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
         cdef Py_ssize_t i, d = self.n_features
@@ -191,6 +192,7 @@ cdef class SelfTuning(Ensemble):
     cdef readonly long long begin       # and at which it begins
     cdef readonly long long oldest      # row that may be kept
     cdef readonly long long first_loss  # row from which losses are known
+    cdef Py_ssize_t place               # of the first member in `stagger`
     cdef long long checked              # row at which a change was looked for last
     cdef readonly object pending        # the pending refresh, or None
     cdef readonly list refreshes        # (t, whether by an alarm, what each kind has learned)
@@ -212,6 +214,7 @@ cdef class SelfTuning(Ensemble):
                           n_features,
                           intervals=intervals)
         self.maker, self.kinds, self.window = maker, kinds, window
+        self.stagger(0)
         self.sampled = min(max(window // 5, SAMPLED[0]), SAMPLED[1])
         self.checked, self.refreshes = -1, []
         self.plan(FIRST)
@@ -224,14 +227,21 @@ cdef class SelfTuning(Ensemble):
 
     # ---- A block ------------------------------------------------------------------------------
 
-    cdef Py_ssize_t room(self) except -1:
+    cdef Py_ssize_t rows_at_once(self) except -1:
         """Up to where a change is looked for, or a refresh begins or ends."""
         cdef Py_ssize_t rows
         self.prepare()
-        rows = min(Ensemble.room(self), CHECKED - self.t % CHECKED)
+        rows = min(Ensemble.rows_at_once(self), CHECKED - self.t % CHECKED)
         if self.frozen:
             return rows
         return max(1, min(rows, (self.begin if self.pending is None else self.pending.until) - self.t))
+
+    cpdef Py_ssize_t stagger(self, Py_ssize_t place) noexcept:
+        cdef Member member
+        self.place = place
+        for member in self.members:
+            place = member.backend.stagger(place)
+        return place
 
     cdef void combine(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         cdef Py_ssize_t i
@@ -279,7 +289,7 @@ cdef class SelfTuning(Ensemble):
         memcpy(row + d, self.y + i * g, g * sizeof(double))
         row[d + g] = 1.0 if self.weights == NULL else self.weights[i]
         losses[0] = losses[1] = 0.0
-        for k in range(m):
+        for k in range(m if row[d + g] > 0.0 else 0):
             scores = self.table + (i * m + k) * o
             loss = 0.0
             for j in range(o):
@@ -329,7 +339,7 @@ cdef class SelfTuning(Ensemble):
             return False
         before, lately = losses[:-LATELY], losses[-LATELY:]
         running, (tuned, plain) = before[:, 0].mean(), lately.mean(axis=0)
-        return bool(tuned > WORSE * running and tuned > AHEAD * plain and (lately[:, 1] < lately[:, 0]).sum() >= OFTEN)
+        return bool(tuned > WORSE * running and tuned > BEATEN * plain and (lately[:, 1] < lately[:, 0]).sum() >= OFTEN)
 
     def latest_losses(self):
         """Losses of the learned members, and of the plain one, at the latest rows, shape (n, 2)."""
@@ -400,6 +410,7 @@ cdef class SelfTuning(Ensemble):
         It gives how much work each step was, and returns the members. A member whose kernel is no better than it was is
         None. The plain one is made anew if it is disabled.
         """
+        cdef Member member
         rows = self.rows_kept(refresh.first, refresh.t)
         olds = self.named()
         is_full = refresh.t - refresh.first == self.window and not refresh.alarm
@@ -407,8 +418,11 @@ cdef class SelfTuning(Ensemble):
         for found in self.maker.renewed(olds, rows, self.sampled, is_full, refresh.alarm):
             if found is None:
                 yield work
-            else:
-                members[found[0]] = found[1]
+                continue
+            kind, member = found
+            members[kind] = member
+            if member is not None:
+                member.backend.stagger(self.place + list(olds).index(kind))
         each = self.maker.work_of_row()
         n = max(1, min(REPLAYED, int(WORK / each)))
         for first in range(refresh.first, refresh.t, n):
@@ -433,7 +447,7 @@ cdef class SelfTuning(Ensemble):
         member.attach(X, BLOCK)
         try:
             while done < n and not member.disabled:
-                rows = min(n - done, min(BLOCK, member.backend.room()))
+                rows = min(n - done, min(BLOCK, member.backend.rows_at_once()))
                 try:
                     if member.transform is not None:
                         member.transform.open(x + done * self.n_features, rows)
@@ -519,8 +533,9 @@ cdef class SelfTuning(Ensemble):
         first = self.first_kept if self.pending is None else min(self.first_kept, self.pending.first)
         X, y, weights = self.rows_kept(first, self.t)
         return {
-            "t": self.t, "joined": self.joined, **({} if self.intervals is None else self.intervals.state()),
-            "combiner": self.combiner.state(),
+            "t": self.t, "n_seen": self.n_seen,
+            **({} if self.intervals is None else {"intervals": state_of(self.intervals)}),
+            "combiner": state_of(self.combiner), "changes": state_of(self.changes),
             "members": {member.name: self.maker.state_of(member) for member in self.members},
             "losses": self.latest_losses(), "kept": {"X": X, "y": y, "weights": weights},
             "clock": {"began": self.began, "due": self.due, "oldest": self.oldest, "first_loss": self.first_loss},
@@ -534,7 +549,7 @@ cdef class SelfTuning(Ensemble):
         clock, pending = state["clock"], state["pending"]
         if set(state["members"]) != set(self.named()):
             raise ValueError("the members are not those of the parameters")
-        self.t, self.joined = (checked_rows(state, name) for name in ("t", "joined"))
+        self.t, self.n_seen = (checked_rows(state, name) for name in ("t", "n_seen"))
         began, due, oldest, first_loss = (
             checked_rows(clock, name) for name in ("began", "due", "oldest", "first_loss"))
         if max(began, oldest, first_loss) > self.t:
@@ -542,8 +557,9 @@ cdef class SelfTuning(Ensemble):
         self.began, self.oldest, self.first_loss = began, oldest, first_loss
         self.plan(due)
         if self.intervals is not None:
-            self.intervals.restore(state)
-        self.combiner.restore(state["combiner"])
+            restore(self.intervals, state["intervals"])
+        restore(self.combiner, state["combiner"])
+        restore(self.changes, state["changes"])
         self._restore_pending(pending)
         self._restore_rows(state["kept"])
         losses = np.array(state["losses"], dtype=float).reshape(len(state["losses"]), 2)
@@ -552,13 +568,14 @@ cdef class SelfTuning(Ensemble):
             raise ValueError("the losses are negative, or not those of the latest rows")
         self.loss_array[rows % LOSSES] = losses
         saved = state["members"]
-        self.members = [self.maker.restored(name, saved[name], self.joined) for name in self.named()]
+        self.members = [self.maker.restored(name, saved[name], self.n_seen) for name in self.named()]
         for member in self.members:
             member.t = self.t
             if member.transform is not None:
                 member.transform.t = self.t
         self.transforms = {member.name: member.transform for member in self.members if member.transform is not None}
         self.link()
+        self.stagger(self.place)
         self.units[:] = self.maker.units(self.members)
         self.refreshes = self.maker.history_of(state["history"])
 
@@ -581,14 +598,9 @@ cdef class SelfTuning(Ensemble):
             raise ValueError("the rows that are kept do not fit the features, the targets, or each other")
         if not all(np.isfinite(part).all() for part in (X, y, weights)) or (weights < 0.0).any():
             raise ValueError("the rows that are kept are not numbers")
-        if not self.targets and not ((y >= 0) & (y < self.joined) & (y == np.floor(y))).all():
+        if not self.targets and not ((y >= 0) & (y < self.n_seen) & (y == np.floor(y))).all():
             raise ValueError("the rows that are kept have labels that are none")
         self.kept_array[np.arange(first, self.t) % self.capacity] = np.column_stack([X, y, weights])
-
-    def check_learned(self):
-        """ValueError unless what the members have learned can be read again."""
-        for member in self.members:
-            member.model.check_learned()
 
     def _check(self):
         """Assert what must always hold."""

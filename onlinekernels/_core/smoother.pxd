@@ -18,7 +18,7 @@ cdef struct Block:
     double* sums
     # If they are learned
     double* own                 # (m, m): distances to each other
-    double* turned              # (features, m): the rows, with a row for each feature
+    double* transposed              # (features, m): the rows, with a row for each feature
     Py_ssize_t* slots           # (m): where they go, -1 for nowhere
 
 
@@ -26,7 +26,7 @@ cdef class LocalScratch(Memory):
     """Memory of a block."""
     cdef Block block
 
-    cdef int make_room(self, LocalRows local, Py_ssize_t m, Py_ssize_t n, Py_ssize_t outputs, bint learning) except -1
+    cdef int reserve(self, LocalRows local, Py_ssize_t m, Py_ssize_t n, Py_ssize_t outputs, bint learning) except -1
 
 
 @cython.final
@@ -36,7 +36,7 @@ cdef class LocalRows:
     cdef readonly double rate
     cdef readonly bint city_block, uniform
     cdef readonly long long memory
-    cdef readonly long long t               # rows so far
+    cdef readonly long long t               # rows so far, but for those that were held back
     cdef readonly unsigned long long seed
     cdef readonly object origin             # what rows are kept about: the first one
     cdef readonly object points             # (room, features)
@@ -51,7 +51,7 @@ cdef class LocalRows:
     cdef double* V                          # of `values`
     cdef double* w                          # of `weights`
     cdef double* errors                     # of `running_errors`
-    cdef Py_ssize_t room                    # rows that there is room for
+    cdef Py_ssize_t capacity                    # rows that there is room for
     cdef Py_ssize_t weighted                # rows that are kept with another weight than 1
     cdef LocalScratch scratch               # of the block that is open,
     cdef Py_ssize_t outputs                 # of its rows
@@ -62,17 +62,18 @@ cdef class LocalRows:
     cdef int open(self, const double* X, Py_ssize_t m, Py_ssize_t outputs) except -1
     cdef void test_row(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil
     cdef void train_row(self, Py_ssize_t i, const double* y, double weight, const double* scores) noexcept nogil
-    cdef void commit(self, Py_ssize_t m) noexcept nogil
+    cdef void hold_row(self, Py_ssize_t i) noexcept nogil
+    cdef void commit(self) noexcept nogil
     # As of now
     cdef int evaluate(self, const double* X, Py_ssize_t m, Py_ssize_t outputs, double* scores,
                       double* deviations) except -1
     # On the way
-    cdef int make_room(self, Py_ssize_t n) except -1
+    cdef int reserve(self, Py_ssize_t n) except -1
     cdef Py_ssize_t slot_of(self, long long t) noexcept nogil
     cdef int measure(self, LocalScratch w, const double* X, Py_ssize_t n) except -1
     cdef void measure_one(self, Block* w, Py_ssize_t n) noexcept nogil
     cdef void measure_each_other(self, Block* w) noexcept nogil
-    cdef void say(self, Py_ssize_t slot, const double* y, double weight) noexcept nogil
+    cdef void answer(self, Py_ssize_t slot, const double* y, double weight) noexcept nogil
     cdef void put(self, Py_ssize_t slot, const double* x, double square) noexcept nogil
     cdef void learn_errors(self, const double* scores, const double* y, double weight) noexcept nogil
     cdef void average(self, double* distance, Py_ssize_t n, const double* errors, Block* w, double* out,

@@ -17,6 +17,7 @@ from onlinekernels._core.arrays import check_array
 from onlinekernels._core.backend cimport Backend
 from onlinekernels._core.combiners cimport IntervalTracker
 from onlinekernels._core.transforms cimport Ranks, Scaler
+from onlinekernels._core.schema import restore, state_of
 from onlinekernels._core.transforms import too_large
 from onlinekernels._core.formulas.hashing cimport reservoir_slot
 from onlinekernels._core.formulas.vecmath cimport (ok_distance_row, ok_dot, ok_exp_array, ok_gather, ok_l1_block,
@@ -24,7 +25,7 @@ from onlinekernels._core.formulas.vecmath cimport (ok_distance_row, ok_dot, ok_e
                                                    ok_subtract)
 from onlinekernels._core.functions cimport Memory
 from onlinekernels._core.linalg import matmul
-from onlinekernels._core.linalg cimport ok_distance_block, ok_times_rows, ok_turn
+from onlinekernels._core.linalg cimport ok_distance_block, ok_times_rows, ok_transpose
 
 cdef enum:
     NUMBERS = 0
@@ -41,7 +42,7 @@ cdef enum LocalBuffer:
     SQUARES
     TABLE
     OWN
-    TURNED
+    TRANSPOSED
     SLOTS
     INDEX
     SHARES
@@ -74,7 +75,7 @@ def squares_of(const double[:, ::1] points):
 cdef class LocalScratch(Memory):
     """Memory of a block."""
 
-    cdef int make_room(self, LocalRows local, Py_ssize_t m, Py_ssize_t n, Py_ssize_t outputs, bint learning) except -1:
+    cdef int reserve(self, LocalRows local, Py_ssize_t m, Py_ssize_t n, Py_ssize_t outputs, bint learning) except -1:
         """Room for m rows, n distances of each, and so many outputs. O(n), unless it is new."""
         cdef Py_ssize_t i, item = sizeof(double)
         cdef Block* w = &self.block
@@ -92,7 +93,7 @@ cdef class LocalScratch(Memory):
         w.sums = <double*> self.buffer(SUMS, 4 * outputs * item)
         if learning:
             w.own = <double*> self.buffer(OWN, m * m * item)
-            w.turned = <double*> self.buffer(TURNED, m * local.n_features * item)
+            w.transposed = <double*> self.buffer(TRANSPOSED, m * local.n_features * item)
             w.slots = <Py_ssize_t*> self.buffer(SLOTS, m * sizeof(Py_ssize_t))
         w.m = m
         return 0
@@ -131,21 +132,22 @@ cdef class LocalRows:
         self.scratch, self.spare = LocalScratch(), []
         self.start_at(np.zeros(n_features), np.zeros(targets + 1))
         self.origin = None
-        self.make_room(0)
+        self.reserve(0)
 
     def start_at(self, origin, running_errors):
         """Go on with this origin and these running errors: O(d)."""
         self.origin, self.running_errors = origin, running_errors
         self.O, self.errors = <double*> array_data(origin), <double*> array_data(running_errors)
 
-    cdef int make_room(self, Py_ssize_t n) except -1:
+    cdef int reserve(self, Py_ssize_t n) except -1:
         """Room for n rows, or a few more; nothing that is kept changes. O(rows d) when it grows, which doubles."""
-        cdef Py_ssize_t room = min(self.size, max(2 * n, 16)), before = self.room
+        cdef Py_ssize_t capacity = min(self.size, max(2 * n, 16)), before = self.capacity
         if self.points is not None and before >= min(n, self.size):
             return 0
-        points, values = np.zeros((room, self.n_features)), np.zeros((room, self.targets))
-        squares, weights = np.zeros(room), np.ones(room)
-        columns = np.zeros((self.n_features, room)) if not self.city_block and 0 < self.n_features <= NARROW else None
+        points, values = np.zeros((capacity, self.n_features)), np.zeros((capacity, self.targets))
+        squares, weights = np.zeros(capacity), np.ones(capacity)
+        transposes = not self.city_block and 0 < self.n_features <= NARROW
+        columns = np.zeros((self.n_features, capacity)) if transposes else None
         if before:
             points[:before], values[:before] = self.points, self.values
             squares[:before], weights[:before] = self.squares, self.weights
@@ -163,7 +165,7 @@ cdef class LocalRows:
         cdef double* w = <double*> array_data(weights)
         self.points, self.squares, self.values, self.weights, self.columns = points, squares, values, weights, columns
         # nothing can fail any more
-        self.P, self.q, self.V, self.w, self.C, self.room = P, q, V, w, C, points.shape[0]
+        self.P, self.q, self.V, self.w, self.C, self.capacity = P, q, V, w, C, points.shape[0]
 
     @property
     def n(self):
@@ -192,7 +194,7 @@ cdef class LocalRows:
                 ok_l1_block(w.rows, m, self.P, n, d, w.table, w.stride)
         elif self.C != NULL:
             with nogil:
-                ok_distance_block(w.rows, w.squares, m, self.C, self.room, self.q, n, d, w.table, w.stride)
+                ok_distance_block(w.rows, w.squares, m, self.C, self.capacity, self.q, n, d, w.table, w.stride)
         else:
             matmul(scratch.array(<char*> w.rows, m, d, DOUBLE), self.points[:n].T,
                       scratch.array(<char*> w.table, m, w.stride, DOUBLE)[:, :n])
@@ -207,7 +209,7 @@ cdef class LocalRows:
         if self.city_block:
             ok_l1_block(w.rows, 1, self.P, n, d, w.table, w.stride)
         elif self.C != NULL:
-            ok_distance_block(w.rows, w.squares, 1, self.C, self.room, self.q, n, d, w.table, w.stride)
+            ok_distance_block(w.rows, w.squares, 1, self.C, self.capacity, self.q, n, d, w.table, w.stride)
         else:
             ok_times_rows(self.P, d, n, d, w.rows, w.table)
             ok_distance_row(w.table, self.q, w.squares[0], 1.0, w.table, n)
@@ -218,8 +220,8 @@ cdef class LocalRows:
         if self.city_block:
             ok_l1_block(w.rows, m, w.rows, m, d, w.own, m)
         elif self.C != NULL:
-            ok_turn(w.rows, d, m, d, w.turned, m)
-            ok_distance_block(w.rows, w.squares, m, w.turned, m, w.squares, m, d, w.own, m)
+            ok_transpose(w.rows, d, m, d, w.transposed, m)
+            ok_distance_block(w.rows, w.squares, m, w.transposed, m, w.squares, m, d, w.own, m)
         else:
             for i in range(m):
                 ok_times_rows(w.rows, d, m, d, w.rows + i * d, w.own + i * m)
@@ -229,7 +231,7 @@ cdef class LocalRows:
         """Squared or city-block distances of rows to those that are kept, (len(X), n)."""
         cdef LocalScratch scratch = LocalScratch()
         cdef Py_ssize_t m = X.shape[0], n = self.n
-        scratch.make_room(self, m, n, 0, False)
+        scratch.reserve(self, m, n, 0, False)
         if m:
             self.measure(scratch, &X[0, 0] if self.n_features else NULL, n)
         return scratch.array(<char*> scratch.block.table, m, n, DOUBLE).copy()
@@ -241,22 +243,20 @@ cdef class LocalRows:
 
     cdef int open(self, const double* X, Py_ssize_t m, Py_ssize_t outputs) except -1:
         """Get ready to learn m rows, which have so many outputs; nothing that counts changes. O(m (n + m) d)."""
-        cdef Py_ssize_t i, n = self.n, columns = min(self.size, n + m)
+        cdef Py_ssize_t n = self.n, columns = min(self.size, n + m)
         cdef LocalScratch scratch = self.scratch
         scratch.block.m = 0
         if self.t == 0:
             origin = np.empty(self.n_features)
             memcpy(<double*> array_data(origin), X, self.n_features * sizeof(double))
             self.start_at(origin, self.running_errors)
-        self.make_room(columns)
-        scratch.make_room(self, m, columns, outputs, True)
+        self.reserve(columns)
+        scratch.reserve(self, m, columns, outputs, True)
         self.outputs = outputs
         self.measure(scratch, X, n)
         if m > 1:
             with nogil:
                 self.measure_each_other(&scratch.block)
-        for i in range(m):
-            scratch.block.slots[i] = self.slot_of(self.t + i)
         return 0
 
     cdef void test_row(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
@@ -267,18 +267,24 @@ cdef class LocalRows:
         for s in range(i):
             if w.slots[s] >= 0:
                 distance[w.slots[s]] = w.own[i * w.m + s]
-        self.average(distance, min(self.t + i, self.size), self.errors, w, scores, self.outputs, deviations)
+        self.average(distance, min(self.t, self.size), self.errors, w, scores, self.outputs, deviations)
 
     cdef void train_row(self, Py_ssize_t i, const double* y, double weight, const double* scores) noexcept nogil:
         """Learn row i, for which these were the scores. O(d)."""
         cdef Block* w = &self.scratch.block
-        cdef Py_ssize_t slot = w.slots[i]
+        cdef Py_ssize_t slot = self.slot_of(self.t)
+        w.slots[i] = slot
+        self.t += 1
         self.learn_errors(scores, y, weight)
         if slot >= 0:
-            self.say(slot, y, weight)
+            self.answer(slot, y, weight)
             self.put(slot, w.rows + i * self.n_features, w.squares[i])
 
-    cdef void say(self, Py_ssize_t slot, const double* y, double weight) noexcept nogil:
+    cdef void hold_row(self, Py_ssize_t i) noexcept nogil:
+        """Row i has come, and is not among those that may be kept."""
+        self.scratch.block.slots[i] = -1
+
+    cdef void answer(self, Py_ssize_t slot, const double* y, double weight) noexcept nogil:
         """The row of a slot says y from now on. O(targets)."""
         memcpy(self.V + slot * self.targets, y, self.targets * sizeof(double))
         self.weighted += <Py_ssize_t> (weight != 1.0) - <Py_ssize_t> (self.w[slot] != 1.0)
@@ -291,7 +297,7 @@ cdef class LocalRows:
         self.q[slot] = square
         if self.C != NULL:
             for j in range(self.n_features):
-                self.C[j * self.room + slot] = x[j]
+                self.C[j * self.capacity + slot] = x[j]
 
     cdef void learn_errors(self, const double* scores, const double* y, double weight) noexcept nogil:
         """Fading sums of squared errors after a row. O(targets)."""
@@ -301,9 +307,8 @@ cdef class LocalRows:
                 self.errors[j] = FADING * self.errors[j] + weight * (y[j] - scores[j]) ** 2
             self.errors[targets] = FADING * self.errors[targets] + weight
 
-    cdef void commit(self, Py_ssize_t m) noexcept nogil:
-        """So many rows of the block have been learned, all that were trained. O(1)."""
-        self.t += m
+    cdef void commit(self) noexcept nogil:
+        """The block is over. O(1)."""
         self.scratch.block.m = 0
 
     def learn(self, const double[:, ::1] X, const double[:, ::1] Y, const double[::1] weights, double[:, ::1] scores,
@@ -321,7 +326,7 @@ cdef class LocalRows:
                     self.test_row(i, &scores[done + i, 0] if scores.shape[1] else NULL, &deviations[done + i, 0])
                     self.train_row(i, &Y[done + i, 0], weights[done + i], &scores[done + i, 0]
                                    if scores.shape[1] else NULL)
-                self.commit(rows)
+                self.commit()
             done += rows
 
     # ---- Predicting ---------------------------------------------------------------------------
@@ -340,7 +345,7 @@ cdef class LocalRows:
         w = &scratch.block
         while first < m:
             rows = min(m - first, self.most_rows())
-            scratch.make_room(self, rows, n, outputs, False)
+            scratch.reserve(self, rows, n, outputs, False)
             self.measure(scratch, X + first * self.n_features, n)
             if rows == 1:
                 self.average(w.table, n, self.errors, w, scores + first * outputs, outputs,
@@ -396,7 +401,10 @@ cdef class LocalRows:
             self.vote(chosen, total, w, out, outputs)
             spread[0] = 1.0
         elif self.task == NUMBERS:
-            effective = total * total / ok_dot(share, share, chosen)
+            effective = 0.0
+            for i in range(chosen):             # squares of the weights themselves may overflow, or be 0
+                effective += (share[i] / total) * (share[i] / total)
+            effective = 1.0 / effective
             for j in range(self.targets):
                 ok_gather(self.V + j, self.targets, index, chosen, w.gathered)
                 mean = ok_dot(share, w.gathered, chosen) / total
@@ -479,7 +487,7 @@ cdef class LocalRows:
             if not np.isfinite(squares).all() or origin is not None and not np.isfinite(origin @ origin):
                 raise ValueError("the rows that are kept are too large")
         self.t = self.scratch.block.m = 0
-        self.make_room(n)
+        self.reserve(n)
         self.points[:n], self.values[:n], self.weights[:n], self.squares[:n] = points, values, weights, squares
         if self.columns is not None:
             self.columns[:, :n] = points.T
@@ -490,7 +498,7 @@ cdef class LocalRows:
     def _check(self):
         """Assert what must always hold."""
         n = self.n
-        assert len(self.points) == len(self.values) == len(self.weights) == self.room >= n
+        assert len(self.points) == len(self.values) == len(self.weights) == self.capacity >= n
         assert self.columns is None or np.array_equal(self.columns[:, :n], self.points[:n].T)
         assert np.allclose(self.squares[:n], np.einsum("ij,ij->i", self.points[:n], self.points[:n]))
         assert self.weighted == np.count_nonzero(self.weights[:n] != 1.0) == np.count_nonzero(self.weights != 1.0)
@@ -515,6 +523,7 @@ cdef class Smoothing(Backend):
     cdef readonly Scaler scaler             # of rows, or None
     cdef readonly Ranks past                # scores so far, for novelty, or None
     cdef readonly double nu, memory         # share of scores below the threshold; of the scaler
+    cdef readonly long long held            # rows that were held back from those that are kept
     cdef readonly long long young           # rows after which the sample of scores begins anew
     cdef object examples                    # of the call
     cdef const double* data                 # the same
@@ -543,7 +552,7 @@ cdef class Smoothing(Backend):
     @property
     def t(self):
         """Number of rows learned."""
-        return int(self.rows.t)
+        return int(self.rows.t + self.held)
 
     # ---- Learning -----------------------------------------------------------------------------
 
@@ -557,9 +566,10 @@ cdef class Smoothing(Backend):
         self.examples, self.data = None, NULL
         return 0
 
-    cdef Py_ssize_t room(self) except -1:
+    cdef Py_ssize_t rows_at_once(self) except -1:
         cdef Py_ssize_t most = self.rows.most_rows()
-        return min(most, self.young - self.rows.t) if self.rows.t < self.young else most  # where the scores begin anew
+        cdef long long t = self.rows.t + self.held
+        return min(most, self.young - t) if t < self.young else most    # where the scores begin anew
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:
@@ -572,8 +582,8 @@ cdef class Smoothing(Backend):
             self.scaler.open_dense(<const char*> X, n, <char*> scaled)
         try:
             if self.scaler is not None:
-                if not self.scaler.all_finite():
-                    raise too_large(self.scaler, np.asarray(<const double[:n, :d]> X))
+                if not self.scaler.is_finite():
+                    raise too_large(np.asarray(<const double[:n, :d]> X))
                 X = scaled
             self.rows.open(X, n, outputs)
         except BaseException:
@@ -589,31 +599,32 @@ cdef class Smoothing(Backend):
         self.rows.test_row(i, self.latest, spread)
         memcpy(scores, self.latest, self.outputs * sizeof(double))
         if deviations != NULL and self.past is not None:
-            deviations[0] = self.limit(self.rows.t + i)
+            deviations[0] = -INFINITY if self.rows.t == 0 else self.past.quantile(self.nu)  # the first is not novel
         return True
-
-    cdef double limit(self, long long t) noexcept nogil:
-        """The threshold before row t: nothing is novel at the first."""
-        return -INFINITY if t == 0 else self.past.quantile(self.nu)
 
     cdef bint train(self, Py_ssize_t i) noexcept nogil:
         cdef double weight = 1.0 if self.weights == NULL else self.weights[i], rank
         cdef const double* y = self.y + i * max(1, self.targets)
-        self.rows.train_row(i, y, weight, self.latest)
+        cdef bint is_first = self.rows.t == 0
+        if self.holds:
+            self.held += 1
+            self.rows.hold_row(i)
+        else:
+            self.rows.train_row(i, y, weight, self.latest)
         if self.past is not None:
-            if self.rows.t + i > 0:             # nothing is known at the first row
+            if not is_first:                    # nothing is known at the first row
                 self.past.learn_row(self.latest, &rank)
-            if self.rows.t + i + 1 == self.young:
+            if self.rows.t + self.held == self.young:
                 self.past.restart(LATEST)
         elif self.targets == 0:
-            self.joined = max(self.joined, <Py_ssize_t> y[0] + 1)
+            self.n_seen = max(self.n_seen, <Py_ssize_t> y[0] + 1)
         return True
 
     cdef void commit(self, Py_ssize_t n) noexcept:
         if self.scaler is not None:
             self.scaler.commit(n)
-        self.rows.commit(n)
-        self.is_open = False
+        self.rows.commit()
+        self.is_open = self.holds = False
 
     # ---- Predicting ---------------------------------------------------------------------------
 
@@ -621,8 +632,8 @@ cdef class Smoothing(Backend):
                       Py_ssize_t spread) except -1:
         cdef Py_ssize_t i, d = self.rows.n_features, outputs = self.outputs_now(), g = max(1, self.targets)
         cdef const double* X = <const double*> array_data(examples)
-        room = np.empty(n * (d + outputs + g) + 2 * d)
-        cdef double* scaled = <double*> array_data(room)
+        capacity = np.empty(n * (d + outputs + g) + 2 * d)
+        cdef double* scaled = <double*> array_data(capacity)
         cdef double* answers = scaled + n * d
         cdef double* found = answers + n * outputs
         if self.scaler is not None and self.scaler.count > 0.0:
@@ -648,7 +659,8 @@ cdef class Smoothing(Backend):
         rows, n = self.rows, self.rows.n
         distances = rows.distances(np.ascontiguousarray(self.scaled(row)))[0]
         counted = rows.weights[:n] > 0.0
-        unit = np.sort(distances[counted])[: rows.neighbour][-1] if rows.neighbour else 1.0
+        nearest = np.sort(distances[counted])[: rows.neighbour]
+        unit = nearest[len(nearest) - 1] if rows.neighbour else 1.0
         found = rows.weights[:n] * np.exp(-rows.rate / max(unit, 1e-100) * (distances - distances[counted].min()))
         return found / found.sum()
 
@@ -663,26 +675,29 @@ cdef class Smoothing(Backend):
 
     def state(self):
         """What is learned, by name."""
-        found = {"joined": int(self.joined), "innovations": self.innovations, "rows": self.rows.state()}
+        found = {"n_seen": int(self.n_seen), "held": int(self.held), "intervals": state_of(self.intervals),
+                 "rows": self.rows.state()}
         if self.scaler is not None:
-            found["scaler"] = self.scaler.state()
+            found["scaler"] = state_of(self.scaler)
         if self.past is not None:
-            found["past"] = self.past.state()
+            found["past"] = state_of(self.past)
         return found
 
     def restore(self, state):
         """Go on from what `state` gave; ValueError if it cannot be."""
-        if type(state["joined"]) is not int or state["joined"] < 0:
+        if type(state["n_seen"]) is not int or state["n_seen"] < 0:
             raise ValueError("joined is not a number of labels")
-        self.intervals.restore(state)
+        if type(state["held"]) is not int or state["held"] < 0:
+            raise ValueError("held is not a number of rows")
+        restore(self.intervals, state["intervals"])
         self.rows.restore(state["rows"])
-        if not self.targets and self.rows.n and self.rows.values[: self.rows.n].max() >= state["joined"]:
+        if not self.targets and self.rows.n and self.rows.values[: self.rows.n].max() >= state["n_seen"]:
             raise ValueError("the rows that are kept have labels that are none")
-        self.joined = state["joined"]
+        self.n_seen, self.held = state["n_seen"], state["held"]
         if self.scaler is not None:
-            self.scaler.restore(state["scaler"])
+            restore(self.scaler, state["scaler"])
         if self.past is not None:
-            self.past.restore(state["past"])
+            restore(self.past, state["past"])
 
     def _check(self):
         """Assert what must always hold."""

@@ -11,15 +11,15 @@ cdef class TargetScaler:
     cdef readonly bint robust           # see the class
     cdef readonly bint is_log           # whether arcsinh(y) is scaled
     cdef readonly bint frozen           # nothing is learned, and `square` is what targets are divided by
-    cdef readonly double count          # sum of the weights
-    cdef object numbers                 # rows: mean, sum of squares; both before the open block
+    cdef public double count            # sum of the weights
+    cdef readonly object numbers        # rows: mean, sum of squares; both before the open block
     cdef double* mean                   # of each target
     cdef double* square                 # weighted sum of squares about the mean
     # The open block
     cdef const double* y                # its targets
     cdef const double* weights          # its weights, or NULL
     cdef double count_before            # `count` before it
-    cdef object room                    # owns the memory of what follows
+    cdef object buffer                    # owns the memory of what follows
     cdef Py_ssize_t rows                # that there is room for
     cdef double* scaled                 # targets as they are learned
     cdef double* means                  # what was known before each row: the mean

@@ -4,6 +4,7 @@ import numpy as np
 from libc.math cimport asinh, cosh, fabs, fmax, fmin, isfinite, sinh, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.schema import Buffer, Number, at_least, not_negative
 from onlinekernels._core.formulas.moments cimport MANY, advance_moments, divisor, not_farther
 
 # deviations from the mean beyond which a target of a robust scaler counts for no more
@@ -36,6 +37,16 @@ cdef class TargetScaler:
     [12.0, 13.63]
     """
 
+    FIELDS = (
+        Number("count", at_least(0.0)),
+        Buffer("mean", of=lambda scaler: scaler.numbers[0]),
+        Buffer("square", not_negative, of=lambda scaler: scaler.numbers[1]))
+
+    def fits(self, state):
+        """Nothing comes of no targets."""
+        if state["count"] == 0.0 and (state["mean"].any() or state["square"].any()):
+            raise ValueError("count is 0, and mean or square are not")
+
     def __init__(self, Py_ssize_t targets, kind=1.0, bint exact=False, bint robust=False):
         self.targets, self.kind, self.exact, self.robust = targets, kind, exact, robust
         self.is_log = isinstance(kind, str)
@@ -66,10 +77,10 @@ cdef class TargetScaler:
         """Get ready for n rows of targets: `know` notes what is known before each, `take` learns it. O(targets)."""
         cdef Py_ssize_t T = self.targets
         if self.rows < n:
-            room = np.zeros((3 * T + 1) * n)
-            self.scaled = <double*> array_data(room)
+            buffer = np.zeros((3 * T + 1) * n)
+            self.scaled = <double*> array_data(buffer)
             self.means, self.deviations = self.scaled + n * T, self.scaled + 2 * n * T
-            self.shares, self.room, self.rows = self.scaled + 3 * n * T, room, n
+            self.shares, self.buffer, self.rows = self.scaled + 3 * n * T, buffer, n
         self.y, self.weights, self.count_before = y, weights, self.count
         memcpy(self.mean + 2 * T, self.mean, 2 * T * sizeof(double))
         return 0
@@ -269,18 +280,3 @@ cdef class TargetScaler:
     def taken_of(self, y):
         """What is scaled of targets."""
         return np.arcsinh(y) if self.is_log else y
-
-    def state(self):
-        """What is learned, as plain numbers and lists."""
-        mean, square = self.numbers[:2]
-        return {"count": self.count, "mean": mean.tolist(), "square": square.tolist()}
-
-    def restore(self, state):
-        """Continue from what `state` gave; ValueError if it cannot be."""
-        rows = [np.asarray(state[name], dtype=float) for name in ("mean", "square")]
-        count = np.asarray(state["count"], dtype=float)
-        if count.shape != () or not all(row.shape == (self.targets,) and np.isfinite(row).all() for row in rows):
-            raise ValueError("what the scaler knows does not fit the targets")
-        if not 0.0 <= count < np.inf or (rows[1] < 0.0).any() or count == 0.0 and np.any(rows):
-            raise ValueError("the count of the scaler, or its squares, cannot be")
-        self.numbers[:2], self.count = rows, float(count)

@@ -1,8 +1,8 @@
-"""Functions that are sums over terms: coefficients in the slots of a dictionary, a budget, and the kernel over its points."""
+"""Functions that are sums over terms: coefficients in the slots of a dictionary, a budget, the kernel over points."""
 cimport cython
 from onlinekernels._core.dictionary cimport Dictionary, Observer, Table
 from onlinekernels._core.formulas.frame cimport Frame
-from onlinekernels._core.functions cimport Function, Outcome, Scratch, Term
+from onlinekernels._core.functions cimport Example, Function, Outputs, Removal, Scratch, Term
 
 # Losses, or sizes, that differ by less than this are equal: then the oldest goes, whatever the rounding.
 cdef double NEARLY
@@ -12,30 +12,38 @@ cdef class Coefficients(Observer)
 
 
 cdef class Budget:
+    cdef Coefficients terms                 # whose budget it is,
+    cdef Dictionary dictionary              # and the points of these
     cdef readonly long long most            # terms at most
-    cdef readonly bint looks_at_candidates   # whether `make_room` wants the kernel values of a candidate
+    cdef readonly bint looks_at_candidates   # whether `evict` wants the kernel values of a candidate
 
-    cdef Py_ssize_t numbers(self, Coefficients terms) noexcept
-    cdef Py_ssize_t evicted(self, Coefficients terms, double size) noexcept nogil
-    cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
-                        Outcome* outcome) noexcept nogil
-    cdef void redistribute(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil
-    cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil
-    cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
-    cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil
-    cdef void changed(self, Coefficients terms) noexcept nogil
-    cdef int begin(self, Coefficients terms) except -1
-    cdef int prepare(self, Coefficients terms, Py_ssize_t capacity) except -1
-    cdef void arrange(self, Coefficients terms) noexcept nogil
-    cdef int widen(self, Coefficients terms, Py_ssize_t rows) except -1
+    cdef Py_ssize_t numbers(self) noexcept
+    cdef bint consult(self, Function f, Scratch w, Example e, long long t) noexcept nogil
+    cdef Py_ssize_t evicted(self, double size) noexcept nogil
+    cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil
+    cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil
+    cdef Py_ssize_t expiring(self, long long t) noexcept nogil
+    cdef void entered(self, Py_ssize_t slot) noexcept nogil
+    cdef void left(self, Py_ssize_t slot) noexcept nogil
+    cdef void changed(self) noexcept nogil
+    cdef int begin(self) except -1
+    cdef int prepare(self, Py_ssize_t capacity) except -1
+    cdef void arrange(self) noexcept nogil
+
+    # For budgets that weigh coefficients
+    @cython.final
+    cdef void spread(self, Py_ssize_t slot, const Term* term, double* out) noexcept nogil
+    @cython.final
+    cdef double product(self, Scratch w, const double* a, const double* b) noexcept nogil
 
 
 cdef class Coefficients(Observer):
     cdef readonly Dictionary dictionary     # the points
     cdef readonly Budget budget             # which terms stay
+    cdef readonly Outputs outputs           # those that there is a row for; None where terms have pairs of labels
     cdef readonly int channels              # of the frame
     cdef readonly Py_ssize_t rows           # numbers stored per channel
-    cdef readonly Table stored              # (channels * rows, capacity), in frame coordinates; 0 where there is no term
+    cdef readonly Table table               # (channels * rows, capacity), in frame coordinates; 0 for no term
     cdef bint stale                         # a coefficient has faded to 0: settle soon
     cdef bint keeps_zeros                   # a term stays although its coefficient is 0: it may move yet
 
@@ -45,11 +53,14 @@ cdef class Coefficients(Observer):
     cdef void read(self, Py_ssize_t slot, Term* term) noexcept nogil
     cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil
     cdef void add_up_carefully(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil
-    cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m, double* totals) noexcept nogil
+    cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m,
+                       double* totals) noexcept nogil
 
     # The same for all
     @cython.final
     cdef double* column(self, Py_ssize_t slot) noexcept nogil
+    @cython.final
+    cdef double* row(self, Py_ssize_t row) noexcept nogil
     @cython.final
     cdef bint holds(self, Py_ssize_t slot) noexcept nogil
     @cython.final
@@ -68,7 +79,7 @@ cdef class Coefficients(Observer):
 
 @cython.final
 cdef class TermsScratch(Scratch):
-    cdef double* totals                 # sums over all terms for each row of the piece, (channels * width, rows); or NULL
+    cdef double* totals                 # sums over terms for each row of the piece (channels * width, rows), or NULL
 
 
 cdef class Terms(Function):
@@ -76,9 +87,9 @@ cdef class Terms(Function):
     cdef readonly Coefficients terms    # their coefficients
 
     cdef void entered(self, Scratch w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
+    cdef int reserve_for_budget(self, Scratch w) except -1
 
 
 @cython.final
 cdef class KernelTerms(Terms):
     cdef int add_up_by_slots(self, TermsScratch w, int last) except -1
-    cdef int make_budget_room(self, Scratch w) except -1

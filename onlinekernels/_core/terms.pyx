@@ -1,4 +1,4 @@
-"""Functions that are sums over terms: coefficients in the slots of a dictionary, a budget, and the kernel over its points.
+"""Functions that are sums over terms: coefficients in the slots of a dictionary, a budget, and the kernel over points.
 
 Coefficients are of two kinds: one for every output (one output, several targets, all labels), or one for a pair of
 labels, which one of them has and the other one has the negative of.
@@ -6,15 +6,13 @@ labels, which one of them has and the other one has the negative of.
 cimport cython
 import numpy as np
 from libc.math cimport NAN, fabs, isfinite
-from libc.string cimport memset
-from onlinekernels._core.arrays import check_array
+from libc.string cimport memcpy, memset
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame_row
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot, ok_scatter_pairs
-from onlinekernels._core.functions cimport BUDGET, NOBODY, N_SHARED, Outputs
+from onlinekernels._core.functions cimport BUDGET, CANDIDATE, NOBODY, N_SHARED, Outputs
+from onlinekernels._core.schema import Array, Inlined, not_negative
 
-# ---- The contract of budgets, and coefficients ---------------------------------------------------
-# Two kinds: a coefficient for every output (one output, several targets, all labels), or one coefficient for a pair of
-# labels, which one of them has and the other one has the negative of.
+# ---- The contract of budgets ---------------------------------------------------------------------
 
 cdef double TINY = 2.2250738585072014e-308      # below it numbers lose digits: folded to 0
 UNBOUNDED = 1 << 62
@@ -24,106 +22,111 @@ NEARLY = 1.0 + 1e-9
 cdef class Budget:
     """Makes room in a function: says which of its terms goes, and what becomes of that term's coefficient.
 
-    One budget belongs to one function. Complexities count the n terms, and outputs as one. Sizes are in the frame's
-    coordinates, as `terms.size_of` gives them: all terms share the frame, and only a fold changes them. A budget implements
-    `evicted`, and what else it needs to know or to do.
+    One budget belongs to one function, whose `terms` it knows. Complexities count the n terms, and outputs as one.
+    Sizes are in the frame's coordinates, as `terms.size_of` gives them: all terms share the frame, and only a fold
+    changes them. A budget implements `evicted`, and what else it needs to know or to do. What it keeps is a schema's
+    (`schema`) with n for the number of terms; states know `birthdays`, too, of terms in the order of sums.
     """
+
+    FIELDS = ()
 
     def __cinit__(self, *args, **kwargs):
         self.most = UNBOUNDED
 
-    cdef Py_ssize_t numbers(self, Coefficients terms) noexcept:
-        """How many numbers `make_room` writes to the scratch of a call, at most. O(1)."""
+    cdef Py_ssize_t numbers(self) noexcept:
+        """How many numbers `evict` writes to the scratch of a call, at most. O(1)."""
         return 0
 
-    cdef Py_ssize_t evicted(self, Coefficients terms, double size) noexcept nogil:
-        """The slot of the term that goes if another one of this size comes: NOBODY if there is room, CANDIDATE if it is the
-        candidate that does not come. O(1), or O(log n) with a heap."""
+    cdef bint consult(self, Function f, Scratch w, Example e, long long t) noexcept nogil:
+        """Before anything changes, a budget in Python may look at its function f and at what has been decided about
+        example t, and write to w.for_budget; False, with the reason in e.failure, if that goes wrong."""
+        return True
+
+    cdef Py_ssize_t evicted(self, double size) noexcept nogil:
+        """The slot of the term that goes if another one of this size comes: NOBODY if there is room, CANDIDATE if it is
+        the candidate that does not come. O(1), or O(log n) with a heap."""
         return NOBODY
 
-    cdef void make_room(self, Coefficients terms, Scratch w, const Term* term, Py_ssize_t i, double size,
-                        Outcome* outcome) noexcept nogil:
-        """The same question, asked with the candidate at hand: its term; k(x, x) in w.piece.own[i] and, if `looks_at_candidates`,
-        its kernel values with all slots in use in w.piece.values.
+    cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
+        """The same question, asked with the candidate at hand: its term; k(x, x) in w.piece.own[i] and, if
+        `looks_at_candidates`, its kernel values with all slots in use in w.piece.values.
 
-        The answer is in the outcome, which says before that there is room and nothing to hand over. On the way to it, numbers
-        go to w.for_budget and nowhere else, at most as many as `numbers` says, and nothing of the budget changes.
+        The answer is in the removal, which says before that there is room and nothing to redistribute. On the way to
+        it, numbers go to w.for_budget and nowhere else, at most as many as `numbers` says, and nothing of the budget
+        changes.
         """
-        outcome.slot = self.evicted(terms, size)
+        removal.slot = self.evicted(size)
 
-    cdef void redistribute(self, Coefficients terms, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
-        """That is carried out: those that stay take over what they can of what goes, which is still there, and the candidate's
-        term too may change. Say in outcome.residual how much is lost."""
+    cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
+        """That is carried out: those that stay take over what they can of what goes, which is still there, and the
+        candidate's term too may change. Say in removal.residual how much is lost."""
         pass
 
-    cdef Py_ssize_t expiring(self, Coefficients terms, long long t) noexcept nogil:
-        """The slot of a term that f may not use after example t; asked after every example until it is NOBODY, so that a budget
-        can know what time it is. O(1)."""
+    cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
+        """The slot of a term that f may not use after example t; asked after every example until it is NOBODY, so that
+        a budget can know what time it is. O(1)."""
         return NOBODY
 
-    cdef void entered(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+    cdef void entered(self, Py_ssize_t slot) noexcept nogil:
         """A slot has a term now. O(1) for a queue, O(log n) for a heap, O(n) for numbers of pairs."""
         pass
 
-    cdef void left(self, Coefficients terms, Py_ssize_t slot) noexcept nogil:
+    cdef void left(self, Py_ssize_t slot) noexcept nogil:
         """A slot has no term any more. As `entered`."""
         pass
 
-    cdef void changed(self, Coefficients terms) noexcept nogil:
+    cdef void changed(self) noexcept nogil:
         """All coefficients have been folded. O(terms)."""
         pass
 
-    cdef int begin(self, Coefficients terms) except -1:
+    cdef int begin(self) except -1:
         """Before there are terms: make tables of the dictionary for what it keeps, which follow the slots. O(1)."""
         return 0
 
-    cdef int prepare(self, Coefficients terms, Py_ssize_t capacity) except -1:
-        """There may soon be so many slots: get other memory that this needs, before anything moves. O(capacity^2) at most."""
+    cdef int prepare(self, Py_ssize_t capacity) except -1:
+        """There may soon be so many slots: get other memory that this needs. O(capacity^2) at most."""
         return 0
 
-    cdef void arrange(self, Coefficients terms) noexcept nogil:
+    cdef void arrange(self) noexcept nogil:
         """Start anew: the terms have moved, and the order of their slots is that of their age. O(n)."""
         pass
 
-    cdef int widen(self, Coefficients terms, Py_ssize_t rows) except -1:
-        """There are about to be so many outputs: get memory for them, which may be too much for those there are. O(rows n)."""
-        return 0
+    cdef void spread(self, Py_ssize_t slot, const Term* term, double* out) noexcept nogil:
+        """Coefficients in f of a slot, or of the candidate's term, over all outputs that count. O(rows)."""
+        cdef Py_ssize_t k, row, rows = self.terms.kept()
+        for row in range(rows):
+            out[row] = 0.0 if slot == CANDIDATE else self.terms.row(row)[slot]
+        for k in range(term.n if slot == CANDIDATE else 0):
+            if term.labels[k] < rows:
+                out[term.labels[k]] = term.stored[k]
+
+    cdef double product(self, Scratch w, const double* a, const double* b) noexcept nogil:
+        """a' kappa b over the outputs that count. O(rows), and a product with the label kernel."""
+        cdef Py_ssize_t rows = self.terms.kept()
+        if self.terms.outputs.n_nodes == 0:
+            return ok_dot(a, b, rows)
+        memcpy(w.slot_products, b, rows * sizeof(double))
+        self.terms.outputs.apply(w.slot_products, w.nodes)
+        return ok_dot(a, w.slot_products, rows)
 
     def stand_on(self, program):
         """Look at the kernel, before there are terms; None for one in Python. O(1)."""
 
-    def state(self, Coefficients terms, slots):
-        """Named numbers and arrays about the terms in these slots. O(its size)."""
-        return {}
+    def fits(self, state):
+        """ValueError unless a model under this budget can have the terms of a state, and what it keeps of them."""
+        if len(state["birthdays"]) > self.most:
+            raise ValueError(f"{len(state['birthdays'])} terms are more than the budget of {self.most}")
 
-    def restore(self, Coefficients terms, state):
-        """Continue from a state that has been checked, when the terms are back, after `arrange`, but in the order of the state,
-        which is that of the hypothesis: it has "t" and "birthdays", too. O(its size)."""
-
-    def check_numbers(self, state, Py_ssize_t n):
-        """ValueError unless what `state` gave fits n terms. O(its size)."""
-
-    def check_state(self, birthdays):
-        """ValueError unless a model under this budget can have terms with these birthdays, in the order of sums. O(n)."""
-        if len(birthdays) > self.most:
-            raise ValueError(f"{len(birthdays)} terms are more than the budget of {self.most}")
-
-    def _check(self, Coefficients terms):
+    def _check(self):
         """Assert every invariant."""
-        assert terms.dictionary.held <= self.most
+        assert self.dictionary.held <= self.most
+
+
+# ---- Coefficients --------------------------------------------------------------------------------
 
 
 cdef class Coefficients(Observer):
-    """Coefficients in slots, rows (channel, label), as a frame stores them.
-
-    Parameters
-    ----------
-    dictionary : Dictionary
-    budget : Budget
-    channels : int
-    rows : int
-        Numbers per channel.
-    """
+    """Coefficients in slots, rows (channel, label), as a frame stores them."""
 
     def __init__(self, Dictionary dictionary, Budget budget, int channels, Py_ssize_t rows):
         self.dictionary = dictionary
@@ -131,23 +134,28 @@ cdef class Coefficients(Observer):
         self.most = budget.most
         self.channels = channels
         self.rows = rows
-        self.stored = dictionary.new_table(channels * rows)
-        budget.begin(self)
-        budget.prepare(self, dictionary.capacity)
-        budget.arrange(self)
+        self.table = dictionary.new_table(channels * rows)
+        budget.terms, budget.dictionary = self, dictionary
+        budget.begin()
+        budget.prepare(dictionary.capacity)
+        budget.arrange()
         dictionary.observer = self
 
     cdef double* column(self, Py_ssize_t slot) noexcept nogil:
         """The coefficients of a slot: one of each row, `capacity` apart. O(1)."""
-        return <double*> self.stored.data + slot
+        return <double*> self.table.data + slot
+
+    cdef double* row(self, Py_ssize_t row) noexcept nogil:
+        """The numbers of a row (channel * rows + label), one for each slot. O(1)."""
+        return <double*> self.table.data + row * self.table.capacity
 
     cdef bint holds(self, Py_ssize_t slot) noexcept nogil:
         """Whether a slot has a term: O(1)."""
         return self.dictionary.taken.data[slot] != 0
 
     cdef double size_of(self, Py_ssize_t slot) noexcept nogil:
-        """max_y |coefficient| in frame coordinates: all terms share the frame, so their order by it never changes. O(rows)."""
-        cdef Py_ssize_t row, capacity = self.stored.capacity
+        """max_y |coefficient| in frame coordinates: all terms share the frame. O(rows)."""
+        cdef Py_ssize_t row, capacity = self.table.capacity
         cdef double size = 0.0
         for row in range(self.rows):
             size = max(size, fabs(self.column(slot)[row * capacity]))
@@ -157,7 +165,7 @@ cdef class Coefficients(Observer):
         """Whether all of a slot's coefficients are 0: O(channels rows)."""
         cdef Py_ssize_t row
         for row in range(self.channels * self.rows):
-            if self.column(slot)[row * self.stored.capacity] != 0.0:
+            if self.column(slot)[row * self.table.capacity] != 0.0:
                 return False
         return True
 
@@ -167,13 +175,13 @@ cdef class Coefficients(Observer):
         """A new term in a slot of the dictionary. O(channels rows), and the budget's."""
         self.dictionary.hold(slot)
         self.write(slot, term)
-        self.budget.entered(self, slot)
+        self.budget.entered(slot)
 
     cdef void drop(self, Py_ssize_t slot) noexcept nogil:
         """The term in a slot goes. O(channels rows), and the budget's."""
-        cdef Py_ssize_t row, capacity = self.stored.capacity
+        cdef Py_ssize_t row, capacity = self.table.capacity
         cdef double* column = self.column(slot)
-        self.budget.left(self, slot)
+        self.budget.left(slot)
         for row in range(self.channels * self.rows):
             column[row * capacity] = 0.0
         self.dictionary.release(slot)
@@ -188,10 +196,10 @@ cdef class Coefficients(Observer):
     cdef void fold(self, const Frame* frame) noexcept nogil:
         """Multiply the frame into the stored coordinates. O(channels rows n)."""
         cdef double stored[MAX_CHANNELS]
-        cdef Py_ssize_t slot, row, capacity = self.stored.capacity, stride = self.rows * capacity
+        cdef Py_ssize_t slot, row, capacity = self.table.capacity, stride = self.rows * capacity
         cdef int channel
         cdef double value
-        cdef double* coef = <double*> self.stored.data
+        cdef double* coef = <double*> self.table.data
         for row in range(self.rows):
             for slot in range(self.dictionary.start, self.dictionary.stop):
                 for channel in range(frame.channels):
@@ -202,9 +210,9 @@ cdef class Coefficients(Observer):
                         value = 0.0
                         self.stale = True
                     coef[channel * stride + row * capacity + slot] = value
-        self.budget.changed(self)
+        self.budget.changed()
 
-    cdef void settle(self) noexcept nogil:
+    cdef void resolve(self) noexcept nogil:
         """Release terms that have faded to 0. O(1), O(n) if there are any."""
         cdef Py_ssize_t slot
         if not self.stale or self.keeps_zeros:
@@ -217,11 +225,11 @@ cdef class Coefficients(Observer):
 
     cdef int prepare(self, Py_ssize_t capacity) except -1:
         """As the budget."""
-        return self.budget.prepare(self, capacity)
+        return self.budget.prepare(capacity)
 
     cdef void moved(self) noexcept:
         """As the budget."""
-        self.budget.arrange(self)
+        self.budget.arrange()
 
     cdef Py_ssize_t list_slots(self, Py_ssize_t* out) noexcept nogil:
         """Slots of the terms, ascending; return how many. O(n)."""
@@ -235,14 +243,14 @@ cdef class Coefficients(Observer):
     def slots(self):
         """Slots with a coefficient, oldest first. O(n log n)."""
         slots = np.arange(self.dictionary.start, self.dictionary.stop)
-        slots = slots[(self.stored.array[:, slots] != 0).any(axis=0)]
+        slots = slots[(self.table.array[:, slots] != 0).any(axis=0)]
         return slots[np.argsort(self.dictionary.birthdays.array[0, slots], kind="stable")]
 
     # ---- Labels -------------------------------------------------------------------------------
 
     cdef Py_ssize_t kept(self) noexcept nogil:
-        """Rows per channel, the first ones, that a budget weighs: the rest are copies, or 0. How many of these there are
-        depends on how many labels a chunk has seen coming, and must not matter. O(1)."""
+        """Rows per channel, the first ones, that a budget weighs: the rest are copies, or 0. How many of these there
+        are depends on how many labels a chunk has seen coming, and must not matter. O(1)."""
         return self.rows
 
     cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil:
@@ -254,59 +262,47 @@ cdef class Coefficients(Observer):
         pass
 
     cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
-        """sums[y] = sum over the slots in use of the stored coefficient at label y times the value. O(channels rows n)."""
+        """sums[y] = sum over the slots in use of the stored coefficient at label y times the value. O(rows n)."""
         pass
 
     cdef void add_up_carefully(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
-        """The same without slots that hold no term: an infinite value times their 0 is no reason to stop. O(channels rows n)."""
+        """The same without slots that hold no term: an infinite value times their 0 is no reason to stop."""
         pass
 
-    cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m, double* totals) noexcept nogil:
+    cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m,
+                       double* totals) noexcept nogil:
         """totals[y * m + i] += the slot's stored coefficient at label y times value i. O(channels rows m)."""
         pass
 
     # ---- State --------------------------------------------------------------------------------
 
-    def check_state(self, state, Py_ssize_t n, Py_ssize_t labels):
-        """ValueError unless the coefficients of a state fit n terms of so many labels. O(its size)."""
-        rows = self.stored_rows(labels)
-        check_array(state["coefficients"], "coefficients", np.float64, (self.channels * rows, n))
-        self.budget.check_state(state["birthdays"])
-        self.budget.check_numbers(state, n)
+    def stored(self):
+        """Coefficients in the order in which they are added up, of the rows that count. O(its size)."""
+        slots = self.dictionary.saved_slots()
+        stored = self.table.array[:, slots].reshape(self.channels, self.rows, len(slots))[:, :self.kept()]
+        return {"coefficients": stored.reshape(self.channels * self.kept(), len(slots))}
 
-    def state(self, slots, Py_ssize_t labels):
-        """Named arrays about these slots. O(its size)."""
-        rows = self.stored_rows(labels)
-        stored = self.stored.array[:, slots].reshape(self.channels, self.rows, len(slots))[:, :rows]
-        return {"coefficients": stored.reshape(self.channels * rows, len(slots)), **self.budget.state(self, slots)}
-
-    def restore(self, state, Py_ssize_t labels):
-        """Take over what has been checked; the points are there, and slots are in the order of the state. O(its size)."""
-        cdef Py_ssize_t slot
-        rows, n = self.stored_rows(labels), len(state["birthdays"])
-        stored = self.stored.array.reshape(self.channels, self.rows, n)
-        stored[:, :rows] = state["coefficients"].reshape(self.channels, rows, n)
+    def resume(self, state):
+        """Take over coefficients; the points are there, and slots are in the order of the state. O(its size)."""
+        n = len(state["birthdays"])
+        stored = state["coefficients"].reshape(self.channels, -1, n) if n else np.zeros((self.channels, 0, 0))
+        self.table.array.reshape(self.channels, self.rows, n)[:, :stored.shape[1]] = stored
         self.stale = True                       # saved in the middle of a call, a term may have faded to 0
-        for slot in range(n):
-            self.dictionary.hold(slot)
-        self.budget.arrange(self)
-        self.budget.restore(self, state)
-
-    def stored_rows(self, Py_ssize_t labels):
-        """Rows per channel that mean something, for so many labels. O(1)."""
-        return self.rows
+        self.budget.arrange()
 
     def _check(self):
         """Assert every invariant."""
-        assert not self.stored.array[:, self.dictionary.taken.array[0] == 0].any(), "a slot without a term has a coefficient"
-        self.budget._check(self)
+        free = self.dictionary.taken.array[0] == 0
+        assert not self.table.array[:, free].any(), "a slot without a term has a coefficient"
+        self.budget._check()
 
 
 @cython.final
 cdef class Full(Coefficients):
     """A coefficient for every output."""
 
-    cdef readonly Outputs outputs           # those that there is a row for
+    FIELDS = (Array("coefficients", np.float64, (lambda terms, sizes: terms.channels * sizes["labels"], "n")),
+              Inlined("budget"))
 
     def __init__(self, Dictionary dictionary, Budget budget, int channels, Outputs outputs):
         self.outputs = outputs
@@ -317,22 +313,20 @@ cdef class Full(Coefficients):
 
     def widen(self, Py_ssize_t rows):
         """Make room for more outputs; their coefficients are 0."""
-        cdef Py_ssize_t capacity = self.stored.capacity
+        cdef Py_ssize_t capacity = self.table.capacity
         wider = np.zeros((self.channels, rows, capacity))
-        wider[:, :self.rows] = self.stored.array.reshape(self.channels, self.rows, capacity)
-        wider = wider.reshape(self.channels * rows, capacity)
-        self.budget.widen(self, rows)
-        self.stored.set_array(wider)            # which fails, or
+        wider[:, :self.rows] = self.table.array.reshape(self.channels, self.rows, capacity)
+        self.table.set_array(wider.reshape(self.channels * rows, capacity))    # which fails, or
         self.rows = rows
 
     def copy_last(self, Py_ssize_t n):
         """Outputs from the n-th on become what the one before them is."""
-        stored = self.stored.array.reshape(self.channels, self.rows, self.stored.capacity)
+        stored = self.table.array.reshape(self.channels, self.rows, self.table.capacity)
         stored[:, n:] = stored[:, n - 1:n]
 
     cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil:
         cdef int channel
-        cdef Py_ssize_t k, n = term.n, capacity = self.stored.capacity
+        cdef Py_ssize_t k, n = term.n, capacity = self.table.capacity
         cdef double* column = self.column(slot)
         for channel in range(self.channels):
             for k in range(n):
@@ -345,14 +339,14 @@ cdef class Full(Coefficients):
         for row in range(self.rows):
             term.labels[row] = <int> row
         for row in range(self.channels * self.rows):
-            term.stored[row] = self.column(slot)[row * self.stored.capacity]
+            term.stored[row] = self.column(slot)[row * self.table.capacity]
 
     cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
         cdef Py_ssize_t y, n = self.dictionary.size()
-        cdef const double* coef = self.column(self.dictionary.start) + channel * self.rows * self.stored.capacity
+        cdef const double* coef = self.column(self.dictionary.start) + channel * self.rows * self.table.capacity
         cdef bint finite = True
         for y in range(labels):
-            sums[y] = ok_dot(coef + y * self.stored.capacity, values, n)
+            sums[y] = ok_dot(coef + y * self.table.capacity, values, n)
             finite &= isfinite(sums[y])
         if not finite:
             self.add_up_carefully(values, channel, labels, sums)
@@ -363,20 +357,18 @@ cdef class Full(Coefficients):
         for y in range(labels):
             sums[y] = 0.0
             for j in range(self.dictionary.size()):
-                c = self.column(self.dictionary.start + j)[(channel * self.rows + y) * self.stored.capacity]
+                c = self.column(self.dictionary.start + j)[(channel * self.rows + y) * self.table.capacity]
                 if c != 0.0:
                     sums[y] += c * values[j]
 
-    cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m, double* totals) noexcept nogil:
+    cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m,
+                       double* totals) noexcept nogil:
         cdef Py_ssize_t y
         cdef double c
         for y in range(self.rows):
-            c = self.column(slot)[(channel * self.rows + y) * self.stored.capacity]
+            c = self.column(slot)[(channel * self.rows + y) * self.table.capacity]
             if c != 0.0:
                 ok_axpy(c, values, totals + y * m, m)
-
-    def stored_rows(self, Py_ssize_t labels):
-        return labels
 
     def over_labels(self, true, slots, Py_ssize_t labels):
         """True numbers (rows, slots) of one channel as (labels, slots)."""
@@ -386,6 +378,9 @@ cdef class Full(Coefficients):
 @cython.final
 cdef class Paired(Coefficients):
     """One coefficient for two labels: the first has it, the second its negative."""
+
+    FIELDS = (Array("coefficients", np.float64, ("channels", "n")), Array("pairs", np.int32, (2, "n"), not_negative),
+              Inlined("budget"))
 
     cdef readonly Table pairs               # (2, capacity) int32: the label that has the coefficient, and its negative
 
@@ -403,7 +398,7 @@ cdef class Paired(Coefficients):
     cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil:
         cdef int channel
         for channel in range(self.channels):
-            self.column(slot)[channel * self.stored.capacity] = term.stored[channel * term.n]
+            self.column(slot)[channel * self.table.capacity] = term.stored[channel * term.n]
         self.pair(slot)[0] = term.labels[0]
         self.pair(slot)[self.pairs.capacity] = term.labels[1]
 
@@ -412,7 +407,7 @@ cdef class Paired(Coefficients):
         term.n = 2
         term.labels[0], term.labels[1] = self.pair(slot)[0], self.pair(slot)[self.pairs.capacity]
         for channel in range(self.channels):
-            term.stored[2 * channel] = self.column(slot)[channel * self.stored.capacity]
+            term.stored[2 * channel] = self.column(slot)[channel * self.table.capacity]
             term.stored[2 * channel + 1] = -term.stored[2 * channel]
 
     cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
@@ -420,7 +415,7 @@ cdef class Paired(Coefficients):
         cdef bint finite = True
         for y in range(labels):
             sums[y] = 0.0
-        ok_scatter_pairs(values, self.column(start) + channel * self.stored.capacity, self.pair(start),
+        ok_scatter_pairs(values, self.column(start) + channel * self.table.capacity, self.pair(start),
                          self.pair(start) + self.pairs.capacity, self.dictionary.size(), sums, labels)
         for y in range(labels):
             finite &= isfinite(sums[y])
@@ -434,13 +429,14 @@ cdef class Paired(Coefficients):
             sums[y] = 0.0
         for j in range(self.dictionary.size()):
             slot = self.dictionary.start + j
-            c = self.column(slot)[channel * self.stored.capacity]
+            c = self.column(slot)[channel * self.table.capacity]
             if c != 0.0:
                 sums[self.pair(slot)[0]] += c * values[j]
                 sums[self.pair(slot)[self.pairs.capacity]] -= c * values[j]
 
-    cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m, double* totals) noexcept nogil:
-        cdef double c = self.column(slot)[channel * self.stored.capacity]
+    cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m,
+                       double* totals) noexcept nogil:
+        cdef double c = self.column(slot)[channel * self.table.capacity]
         if c != 0.0:
             ok_axpy(c, values, totals + self.pair(slot)[0] * m, m)
             ok_axpy(-c, values, totals + self.pair(slot)[self.pairs.capacity] * m, m)
@@ -451,18 +447,17 @@ cdef class Paired(Coefficients):
         rows[self.pairs.array[1, slots], terms] = -true[0]
         return rows
 
-    def check_state(self, state, Py_ssize_t n, Py_ssize_t labels):
-        Coefficients.check_state(self, state, n, labels)
-        pairs = check_array(state["pairs"], "pairs", np.int32, (2, n))
-        if n and not (0 <= pairs.min() and pairs.max() < labels):
+    def stored(self):
+        return {**Coefficients.stored(self), "pairs": self.pairs.array[:, self.dictionary.saved_slots()]}
+
+    def fits(self, state):
+        """ValueError unless the labels are known ones."""
+        if (state["pairs"] >= state["labels"]).any():
             raise ValueError("the labels of the terms are not pairs of known labels")
 
-    def state(self, slots, Py_ssize_t labels):
-        return {**Coefficients.state(self, slots, labels), "pairs": self.pairs.array[:, slots]}
-
-    def restore(self, state, Py_ssize_t labels):
+    def resume(self, state):
         self.pairs.array[:] = state["pairs"]
-        Coefficients.restore(self, state, labels)
+        Coefficients.resume(self, state)
 
 
 # ---- Functions -----------------------------------------------------------------------------------
@@ -478,15 +473,10 @@ cdef class TermsScratch(Scratch):
 cdef class Terms(Function):
     """f(x, y) = sum_i k(x_i, x) (A_i @ kappa)[y] over the points x_i of a dictionary.
 
-    Parameters
-    ----------
-    terms : Coefficients
-        The A_i, and the budget; they know the dictionary.
-    outputs
-        As for `Function`.
-
     How it is evaluated is for others to say.
     """
+
+    FIELDS = *Function.FIELDS, Inlined("dictionary"), Inlined("terms")
 
     def __init__(self, Coefficients terms, Outputs outputs):
         Function.__init__(self, terms.dictionary.n_features, terms.dictionary.dtype, terms.channels, outputs)
@@ -496,18 +486,26 @@ cdef class Terms(Function):
 
     # ---- Changing -----------------------------------------------------------------------------
 
-    cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Outcome* outcome) noexcept nogil:
+    cdef int reserve_for_budget(self, Scratch w) except -1:
+        """Memory for what the budget computes. O(1), O(its size) if it is new."""
+        w.for_budget = <double*> w.buffer(BUDGET, self.terms.budget.numbers() * sizeof(double))
+        return 0
+
+    cdef bint consult(self, Scratch w, Example e, long long t) noexcept nogil:
+        return self.terms.budget.consult(self, w, e, t)
+
+    cdef void make_way(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
         """A term is as large as its largest coefficient in f."""
         cdef Py_ssize_t k
         cdef double size = 0.0
         for k in range(term.n):
             size = max(size, fabs(term.stored[k]))
-        Function.make_way(self, w, term, i, outcome)
-        self.terms.budget.make_room(self.terms, w, term, i, size, outcome)
-        self.terms.budget.redistribute(self.terms, w, term, i, outcome)
+        Function.make_way(self, w, term, i, removal)
+        self.terms.budget.evict(w, term, i, size, removal)
+        self.terms.budget.redistribute(w, term, i, removal)
 
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
-        return self.terms.budget.expiring(self.terms, t)
+        return self.terms.budget.expiring(t)
 
     cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil:
         self.terms.drop(slot)
@@ -526,7 +524,7 @@ cdef class Terms(Function):
             self.terms.clear()                  # eta * lambda = 1 wipes the past
         else:
             self.terms.fold(&self.frame)
-            self.terms.settle()                 # at once: who is there for a budget must not depend on where pieces end
+            self.terms.resolve()                 # at once: who is there must not depend on where pieces end
         frame_reset(&self.frame)
 
     cdef void coefficients_of(self, Scratch w, Py_ssize_t slot, int channel, double* out) noexcept nogil:
@@ -568,7 +566,7 @@ cdef class Terms(Function):
     def coefficients(self, int channel):
         """True coefficients of a channel, (labels, terms), oldest first: the A_i, before the label kernel."""
         slots = self.slots()
-        stored = self.terms.stored.array[:, slots].reshape(self.frame.channels, self.terms.rows, len(slots))
+        stored = self.terms.table.array[:, slots].reshape(self.frame.channels, self.terms.rows, len(slots))
         return self.terms.over_labels(self.true_rows(stored, channel), slots, self.outputs.n)
 
     def check_start(self, points, alpha, pairs):
@@ -592,25 +590,6 @@ cdef class Terms(Function):
         self.start_from(points, alpha, pairs, t)
         self.tidy()
 
-    def state(self):
-        """Named numbers and arrays; no scratch. Terms are in the order in which they are added up."""
-        slots = self.dictionary.saved_slots()
-        return {**self.frame_state(), **self.dictionary.state(slots), **self.terms.state(slots, self.outputs.kept()),
-                "birthdays": self.dictionary.birthdays.array[0, slots]}
-
-    def check_state(self, state):
-        """ValueError unless a state fits."""
-        self.check_frame(state)
-        n = self.dictionary.check_birthdays(state, state["t"])
-        self.dictionary.check_state(state, n)
-        self.terms.check_state(state, n, state["labels"])
-
-    def restore(self, state):
-        """Continue from a state that has been checked."""
-        self.restore_frame(state)
-        self.dictionary.restore(state)
-        self.terms.restore(state, state["labels"])
-
     def _check(self):
         Function._check(self)
         self.dictionary._check()
@@ -618,15 +597,7 @@ cdef class Terms(Function):
 
 
 cdef class KernelTerms(Terms):
-    """Terms of a kernel: f is a sum over its row of values.
-
-    Parameters
-    ----------
-    terms, outputs
-        As for `Terms`.
-    evaluates_slots : bool
-        Whether f at the points of terms will be needed.
-    """
+    """Terms of a kernel: f is a sum over its row of values."""
 
     def __init__(self, *, Coefficients terms, Outputs outputs, bint evaluates_slots=False):
         Terms.__init__(self, terms, outputs)
@@ -643,15 +614,10 @@ cdef class KernelTerms(Terms):
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
         self.dictionary.open(w.piece, first, m, learning, by_slots >= 0)
         (<TermsScratch> w).totals = NULL
-        if w.piece.turned:
+        if w.piece.transposed:
             self.add_up_by_slots(<TermsScratch> w, by_slots)
         if learning:
-            self.make_budget_room(w)
-        return 0
-
-    cdef int make_budget_room(self, Scratch w) except -1:
-        """Memory for what the budget computes, for as many slots as there are room for. O(1), O(its size) if it is new."""
-        w.for_budget = <double*> w.buffer(BUDGET, self.terms.budget.numbers(self.terms) * sizeof(double))
+            self.reserve_for_budget(w)
         return 0
 
     cdef int close(self, Scratch w) except -1:
@@ -700,19 +666,20 @@ cdef class KernelTerms(Terms):
         A term makes a new hypothesis: the prefix sum that ends with it.
         """
         cdef Py_ssize_t slot, start = self.dictionary.start, stop = self.dictionary.stop
-        cdef double total = 0.0, votes = 0.0, survived
+        cdef long long next
+        cdef double total = 0.0, votes = 0.0
         cdef const double* values
         if start == stop:
             return 0.0
         values = self.dictionary.values(w.piece, i)
         for slot in range(start, stop):
             total += self.frame.p[0][0] * self.terms.column(slot)[0] * values[slot - start]
-            survived = <double> ((self.dictionary.born(slot + 1) if slot + 1 < stop else t + 1) - self.dictionary.born(slot))
-            votes += survived * (((total > 0) - (total < 0)) if signs else total)
+            next = self.dictionary.born(slot + 1) if slot + 1 < stop else t + 1     # example with another hypothesis
+            votes += <double> (next - self.dictionary.born(slot)) * (((total > 0) - (total < 0)) if signs else total)
         return votes
 
     cdef void entered(self, Scratch w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
-        self.dictionary.keep_facts(w.piece, i, slot)
+        self.dictionary.keep_cached(w.piece, i, slot)
 
     cdef void evaluate_slot(self, Scratch w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
         cdef int channel
@@ -743,12 +710,12 @@ cdef class KernelTerms(Terms):
 
     cdef Py_ssize_t start_row(self, Scratch w, Py_ssize_t i) except -1:
         """A budget that looks at candidates sees one at a time."""
+        self.reserve_for_budget(w)
         if not self.terms.budget.looks_at_candidates:
             return i
         self.dictionary.open(w.piece, i, 1, True, False)
-        self.make_budget_room(w)
         w.piece.values = self.dictionary.values(w.piece, 0)
         return 0
 
-    cdef int settle_start(self, Scratch w, points, Py_ssize_t i) except -1:
-        return self.dictionary.settle_start(w.piece, points, i)
+    cdef int resolve_start(self, Scratch w, points, Py_ssize_t i) except -1:
+        return self.dictionary.resolve_start(w.piece, points, i)

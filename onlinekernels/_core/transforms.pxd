@@ -10,10 +10,10 @@ cdef class Scaler:
     cdef readonly bint single               # dense rows are float32
     cdef readonly Py_ssize_t n_features     # columns
     cdef readonly double memory             # weight of a row that is one example old
-    cdef readonly double count              # sum of the weights
+    cdef public double count                # sum of the weights
     cdef public bint frozen                 # rows are scaled by what is known, which does not change
     # Rows: mean, sum of squares, first and second value; all before the piece; scratch
-    cdef object numbers
+    cdef readonly object numbers
     cdef double* mean                       # of each column; 0 for sparse rows
     cdef double* square                     # weighted sum of squares about the mean
     cdef double* first_value                # of a column that has shown two at most; NaN if there were more
@@ -36,8 +36,8 @@ cdef class Scaler:
     cdef void open_dense(self, const char* rows, Py_ssize_t m, char* out) noexcept nogil
     cdef void remember(self) noexcept nogil
     cdef void commit(self, Py_ssize_t n) noexcept nogil
-    cdef bint all_finite(self) noexcept nogil
-    cdef void take_in(self, Py_ssize_t m, char* out) noexcept nogil
+    cpdef bint is_finite(self) noexcept nogil
+    cdef void update_rows(self, Py_ssize_t m, char* out) noexcept nogil
     cdef void take_row(self, Py_ssize_t i, char* out) noexcept nogil
     cdef void take_sparse(self, Py_ssize_t n, double* out) noexcept nogil
     cdef void scale(self, Py_ssize_t m, char* out) noexcept nogil
@@ -53,6 +53,7 @@ cdef double normal_score(double p) noexcept nogil
 @cython.final
 cdef class Ranks:
     cdef readonly Py_ssize_t columns, size  # of the samples: numbers of a row, rows that are kept at most
+    cdef readonly bint latest               # whether they are the latest rows
     cdef readonly long long memory, t       # rows after which the past fades, 0 for never; rows seen
     cdef readonly unsigned long long seed
     cdef readonly object ordered, rows      # (columns, size) in order; (size, columns) as they came
@@ -67,6 +68,7 @@ cdef class Ranks:
     cdef int reserve(self, Py_ssize_t n) except -1
     cdef void open_row(self, const double* values, double* ranks) noexcept nogil
     cdef void commit(self, Py_ssize_t n) noexcept nogil
+    cdef Py_ssize_t next_slot(self) noexcept nogil
     cdef void learn_row(self, const double* values, double* ranks) noexcept nogil
     cdef void evaluate_row(self, const double* values, double* ranks) noexcept nogil
     cpdef void restart(self, Py_ssize_t kept) noexcept nogil
@@ -75,12 +77,14 @@ cdef class Ranks:
 
 cdef class Transform:
     cdef readonly Py_ssize_t n_features
-    cdef readonly long long t               # rows seen
+    cdef public long long t                 # rows seen
     cdef double* out                        # transformed rows of the block that is open
     cdef object memory_of_out, rows_held    # keep these, and the rows of an `opened` block, alive
     cdef Py_ssize_t capacity                # rows that `out` has room for
-    cdef Py_ssize_t opened_rows             # rows of the block that is open
+    cdef Py_ssize_t opened_rows             # rows of the block that is open,
+    cdef const unsigned char* held          # and which of them are not to be learned, if not NULL
 
+    cdef Py_ssize_t rows_at_once(self) noexcept nogil
     cdef int open(self, const double* rows, Py_ssize_t n) except -1
     cdef int reserve(self, Py_ssize_t n) except -1
     cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1
@@ -89,9 +93,23 @@ cdef class Transform:
     cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1
 
 
+@cython.final
+cdef class QuantileScores(Transform):
+    cdef readonly Ranks sample              # of the latest rows
+    cdef readonly object knots, units       # (n_features, KNOTS): quantiles; (n_features, 2): how others are scaled
+    cdef double* knots_data
+    cdef double* units_data
+    cdef public Py_ssize_t first            # knot at either end: those beyond are as many rows too few for
+    cdef const double* rows                 # of the block
+
+    cdef double reach(self) noexcept nogil
+    cdef double score(self, Py_ssize_t j, double x) noexcept nogil
+    cdef void refresh(self) noexcept nogil
+    cdef void refresh_units(self, Py_ssize_t j) noexcept nogil
+
+
 cdef class StandardScores(Transform):
     cdef readonly Scaler scaler
-    cdef readonly bint squashed             # arcsinh of the scores
 
 
 @cython.final
@@ -101,3 +119,10 @@ cdef class Relevance(StandardScores):
 
     cdef void weigh(self, Py_ssize_t n, double* out) noexcept nogil
     cdef void set_weights(self, const double* weights) noexcept nogil
+
+
+@cython.final
+cdef class SeriesDifferences(Transform):
+    cdef readonly Py_ssize_t first, targets # column of the oldest value, and values at a time
+
+    cdef void transform_rows(self, const double* rows, Py_ssize_t n, double* out) noexcept nogil

@@ -10,11 +10,13 @@ is small where one of them is rare: then the rare ones would dominate every dist
 targets are all taken to have more.
 """
 import numpy as np
-from libc.math cimport INFINITY, NAN, asinh, cos, fabs, isfinite, isnan, log, sin, sqrt
+from libc.math cimport INFINITY, NAN, asinh, cos, erfc, fabs, fmax, fmin, isfinite, isnan, log, sin, sqrt
 from libc.string cimport memcpy, memmove
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import check_array
 from onlinekernels._core.errors import row_error
+from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, assign, at_least, not_negative, positive,
+                                         restore, within,
+                                        state_of)
 from onlinekernels._core.formulas.hashing cimport reservoir_slot
 from onlinekernels._core.points cimport Rows
 from onlinekernels._core.formulas.moments cimport advance_moments, divisor, knows_values
@@ -22,6 +24,7 @@ from onlinekernels._core.functions cimport SCALED, Piece
 
 
 cdef double BOUND = 1e140           # no variance of smaller numbers overflows
+cdef double LARGEST = 1e300         # no difference of smaller numbers does
 
 
 ctypedef fused real:
@@ -95,12 +98,12 @@ cdef class Scaler:
         self.take_over(other)
 
     def after(self, Py_ssize_t n):
-        """What this scaler was after n rows of the piece that is being learned, another one. As `take_in`."""
+        """What this scaler was after n rows of the piece that is being learned, another one. As `update_rows`."""
         cdef Scaler twin = self.copy()
         memcpy(twin.mean, self.mean + 4 * self.n_features, 4 * self.n_features * sizeof(double))
         twin.count, twin.few, twin.frozen = self.count_before, self.few_before, self.frozen
         twin.rows, twin.sparse_rows, twin.first = self.rows, self.sparse_rows, self.first
-        twin.take_in(n, NULL)
+        twin.update_rows(n, NULL)
         return twin
 
     def widened(self, Py_ssize_t extra, double fill):
@@ -138,6 +141,19 @@ cdef class Scaler:
         self.let_go()
         return scaled
 
+    def advanced(self, rows, bint wanted=True):
+        """(a scaler that has seen these rows as well, the rows as it scales them if that is wanted); they are checked.
+
+        >>> after, rows = Scaler(1, 1.0).advanced(np.array([[1.0], [3.0], [5.0]]))
+        >>> rows.round(3).ravel().tolist(), after.means
+        ([0.0, 1.0, 1.225], array([3.]))
+        """
+        fresh = self.copy()
+        out = fresh.advance(rows, wanted)
+        if not fresh.is_finite():
+            raise too_large(rows)
+        return fresh, out
+
     def scaled(self, rows):
         """Rows, an array or sparse ones, scaled by what is known, which does not change: O(n d), or O(non-zeros)."""
         cdef Py_ssize_t m = rows.shape[0]
@@ -163,12 +179,8 @@ cdef class Scaler:
         """Values of one column, scaled by what is known. O(values)."""
         return (values - self.mean[j]) / self.divisor_of(j)
 
-    def is_finite(self):
+    cpdef bint is_finite(self) noexcept nogil:
         """Whether no mean and no variance has overflowed. O(d)."""
-        return self.all_finite()
-
-    cdef bint all_finite(self) noexcept nogil:
-        """The same."""
         cdef Py_ssize_t j
         for j in range(2 * self.n_features):
             if not isfinite(self.mean[j]):
@@ -210,7 +222,7 @@ cdef class Scaler:
         self.sparse_rows, self.rows, self.call_rows = None, NULL, NULL
 
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1:
-        """Update with m rows from `first` on, and let the piece read them scaled. As `take_in`."""
+        """Update with m rows from `first` on, and let the piece read them scaled. As `update_rows`."""
         cdef Py_ssize_t d = self.n_features
         cdef char* out
         if self.sparse:
@@ -229,14 +241,14 @@ cdef class Scaler:
         self.remember()
         self.first, self.opened = first, m
         with nogil:
-            self.take_in(m, out)
+            self.update_rows(m, out)
         return 0
 
     cdef void open_dense(self, const char* rows, Py_ssize_t m, char* out) noexcept nogil:
-        """Update with m dense rows, which must stay where they are until `commit`. As `take_in`."""
+        """Update with m dense rows, which must stay where they are until `commit`. As `update_rows`."""
         self.remember()
         self.rows, self.first, self.opened = rows, 0, m
-        self.take_in(m, out)
+        self.update_rows(m, out)
 
     cdef void remember(self) noexcept nogil:
         """Note what is known before a piece. O(d)."""
@@ -245,14 +257,14 @@ cdef class Scaler:
 
     cdef void commit(self, Py_ssize_t n) noexcept nogil:
         """The first n rows of the piece were learned, the others were not. O(1) if that is all of them, otherwise as
-        `take_in`."""
+        `update_rows`."""
         if n < self.opened:
             memcpy(self.mean, self.mean + 4 * self.n_features, 4 * self.n_features * sizeof(double))
             self.count, self.few = self.count_before, self.few_before
-            self.take_in(n, NULL)
+            self.update_rows(n, NULL)
         self.opened = 0
 
-    cdef void take_in(self, Py_ssize_t m, char* out) noexcept nogil:
+    cdef void update_rows(self, Py_ssize_t m, char* out) noexcept nogil:
         """Take in the first m rows of the piece; each goes to `out` scaled by what is known including itself.
 
         O(m d), or O(d + non-zeros).
@@ -338,42 +350,42 @@ cdef class Scaler:
 
     # ---- State --------------------------------------------------------------------------------
 
-    def state(self):
-        """What is learned, as plain numbers and lists. O(d)."""
-        mean, square, *shown = self.numbers[:4]
-        first, second = (np.where(row == row, row, 0.0).tolist() for row in shown)
-        return {"count": self.count, "mean": None if self.sparse else mean.tolist(), "square": square.tolist(),
-                "few": (shown[0] == shown[0]).tolist(),     # whether a column has shown at most two values, and these
-                "first": first, "second": second}
+    FIELDS = (
+        Number("count", at_least(0.0)),
+        Buffer("mean", of=lambda scaler: scaler.numbers[0], when=lambda scaler: not scaler.sparse),
+        Buffer("square", not_negative, of=lambda scaler: scaler.numbers[1]),
+        Array("few", bool, ("n_features",)),            # whether a column has shown at most two values, and these
+        Array("first", float, ("n_features",)),
+        Array("second", float, ("n_features",)))
 
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be. O(d)."""
-        if (state["mean"] is None) != self.sparse:
-            raise ValueError("the scaler is for another kind of rows")
-        mean = np.zeros(self.n_features) if self.sparse else state["mean"]
-        rows = [np.asarray(row, dtype=float) for row in (mean, state["square"], state["first"], state["second"])]
-        count = np.asarray(state["count"], dtype=float)
-        if count.shape != () or not all(row.shape == (self.n_features,) and np.isfinite(row).all() for row in rows):
-            raise ValueError("what the scaler knows does not fit the columns")
-        if not 0.0 <= count < np.inf or (rows[1] < 0.0).any() or count == 0.0 and np.any(rows):
-            raise ValueError("the scaler has negative squares, or a count that does not fit them")
-        few = np.asarray(state["few"])
-        if few.dtype != bool or few.shape != (self.n_features,) or 0.0 < count < 1.0:
-            raise ValueError("the values that the scaler has seen do not fit the columns")
-        if self.sparse and rows[2].any():
-            raise ValueError("the values that the scaler has seen do not fit sparse rows")
-        rows[2:] = [np.where(few, row, np.nan) for row in rows[2:]]
-        self.numbers[:4] = rows
-        self.few, self.count = np.count_nonzero(self.numbers[2] == self.numbers[2]), float(count)
+    def stored(self):
+        """The values that columns have shown. O(d)."""
+        first, second = self.numbers[2:4]
+        few = first == first
+        return {"few": few, "first": np.where(few, first, 0.0), "second": np.where(few, second, 0.0)}
+
+    def fits(self, state):
+        """Nothing comes of no rows; the first value of a sparse column is 0."""
+        numbers = [value for name, value in state.items() if name not in ("count", "few")]
+        if state["count"] < 1.0 and (state["count"] > 0.0 or np.any(numbers)):
+            raise ValueError("count is below that of one row")
+        if self.sparse and state["first"].any():
+            raise ValueError("first is not 0, as sparse rows have it")
+
+    def resume(self, state):
+        """Take over a checked state. O(d)."""
+        assign(self, {name: state[name] for name in ("count", "mean", "square") if name in state})
+        self.numbers[2:4] = np.where(state["few"], (state["first"], state["second"]), np.nan)
+        self.few = np.count_nonzero(state["few"])
 
     def __reduce__(self):
-        return _restored, ((self.n_features, self.memory, self.sparse, self.dtype), self.state())
+        return _restored, ((self.n_features, self.memory, self.sparse, self.dtype), state_of(self))
 
 
 def _restored(arguments, state):
     """A scaler from a pickle."""
     scaler = Scaler(*arguments)
-    scaler.restore(state)
+    restore(scaler, state)
     return scaler
 
 
@@ -439,34 +451,37 @@ cdef void scale_rows(Scaler scaler, const real* x, Py_ssize_t m, double* divisor
 # ---- Missing values, and time on circles -----------------------------------------------------------------------------
 
 
-def fill(double[:, ::1] X, double[::1] mean, double[::1] count, double[:, ::1] shown, const double[::1] memory,
-         bint learns):
-    """Put a value in the place of each NaN of X: the mean of its feature in the rows before, 0 if there are none.
+def fill(const double[:, ::1] X, double[:, ::1] statistics, const double[::1] memory, bint learns,
+         double[:, ::1] out=None):
+    """Write to `out`, for each NaN of X, the mean of its feature in the rows before, 0 if there are none.
 
     A feature that has shown two values at most has the nearer one, so that it goes on to have two.
 
-    mean, count: of the values so far, with weights memory^age, where memory is that of each feature; they move if it
-    `learns`. shown: two rows, the values that a feature has shown: equal if it is one, NaN if they are more; infinite
-    before the first.
+    statistics: rows that change if it `learns`: means and counts of the values so far, with weights memory^age, where
+    memory is that of each feature, and the values that a feature has shown, in two rows: equal if it is one, NaN if
+    they are more; infinite before the first.
     """
     cdef Py_ssize_t i, j
+    cdef bint fills = out is not None
     cdef double x
+    cdef double[::1] mean = statistics[0], count = statistics[1], first = statistics[2], second = statistics[3]
     with nogil:
         for i in range(X.shape[0]):
             for j in range(X.shape[1]):
                 x = X[i, j]
                 if isnan(x):
-                    X[i, j] = filling(mean[j], count[j], shown[0, j], shown[1, j])
+                    if fills:
+                        out[i, j] = filling(mean[j], count[j], first[j], second[j])
                 elif learns:
                     count[j] = memory[j] * count[j] + 1.0
                     mean[j] += x / count[j] - mean[j] / count[j]        # no difference, which could overflow
-                    if x != shown[0, j] and x != shown[1, j] and not isnan(shown[0, j]):
-                        if shown[0, j] == INFINITY:
-                            shown[0, j] = shown[1, j] = x
-                        elif shown[0, j] == shown[1, j]:
-                            shown[1, j] = x
+                    if x != first[j] and x != second[j] and not isnan(first[j]):
+                        if first[j] == INFINITY:
+                            first[j] = second[j] = x
+                        elif first[j] == second[j]:
+                            second[j] = x
                         else:
-                            shown[0, j] = shown[1, j] = NAN
+                            first[j] = second[j] = NAN
 
 
 cdef inline double filling(double mean, double count, double first, double second) noexcept nogil:
@@ -489,6 +504,69 @@ def circle(const long long[::1] elapsed, double period, double[:, :] out):
             angle = 6.283185307179586 * (elapsed[i] / period)
             out[i, 0] = sin(angle)
             out[i, 1] = cos(angle)
+
+
+# ---- Means of targets, of each category ------------------------------------------------------------------------------
+
+cdef double CLIPPED = 4.0           # a target counts for so many deviations at most
+cdef double SHRINKAGE = 1.0         # rows of no effect that every category begins with
+cdef double LATE = 30.0             # rows that the mean of all categories remembers: what all have in common is drift
+cdef double RECENT = 5.0            # rows that the mean of late rows of a category remembers
+cdef double FADING = 0.998          # memory of the errors of both means
+
+
+def surprises(const double[:, ::1] targets, double[:, ::1] overall, bint are_classes):
+    """By how much each target is above the mean of those before it, numbers in units of their deviation and clipped;
+    what is clipped counts as that much. Updates `overall`: numbers of rows, means and variances, of late rows."""
+    cdef Py_ssize_t i, k
+    cdef double gap, unit, share
+    found = np.zeros((targets.shape[0], targets.shape[1]))
+    cdef double[:, ::1] out = found
+    with nogil:
+        for i in range(targets.shape[0]):
+            for k in range(targets.shape[1]):
+                gap = max(-BOUND, min(BOUND, targets[i, k])) - overall[1, k]
+                unit = 1.0 if are_classes else sqrt(overall[2, k])
+                if overall[0, k] > 0.0 and unit > 0.0:
+                    gap = max(-CLIPPED * unit, min(CLIPPED * unit, gap))
+                    out[i, k] = gap / unit
+                overall[0, k] = min(overall[0, k] + 1.0, LATE)
+                share = 1.0 / overall[0, k]
+                overall[1, k] += share * gap
+                overall[2, k] = (1.0 - share) * (overall[2, k] + share * gap * gap)
+    return found
+
+
+def category_means(const long long[::1] rows, const double[:, ::1] surprise, double[:, ::1] known, Py_ssize_t first,
+                   double[:, :] out, bint learns):
+    """Mean surprise of the category of each row in the rows before it, to `out` from row `first` on.
+
+    There are two such means, shrunk to 0: of all rows, and of late ones; what is given is the one that has been nearer
+    to the surprises of this column so far. If it `learns`, `known` is updated. Its row 0 has the running squared
+    errors of both means, row c of a category how many rows there were, then the sums over all rows, and the means of
+    late ones. Row 0 of `rows` is for values that belong to no category.
+    """
+    cdef Py_ssize_t i, k, c, K = surprise.shape[1]
+    cdef double count, all_rows, late
+    with nogil:
+        for i in range(rows.shape[0]):
+            c = rows[i]
+            if c == 0:
+                continue
+            count = known[c, 0]
+            for k in range(K):
+                all_rows = known[c, 1 + k] / (count + SHRINKAGE)
+                late = known[c, 1 + K + k] * (min(count, RECENT) / (min(count, RECENT) + SHRINKAGE))
+                if i >= first:
+                    out[i, k] = late if known[0, 1 + K + k] < known[0, 1 + k] else all_rows
+                if learns and count > RECENT:           # before they are equal
+                    known[0, 1 + k] += (1.0 - FADING) * ((surprise[i, k] - all_rows)**2 - known[0, 1 + k])
+                    known[0, 1 + K + k] += (1.0 - FADING) * ((surprise[i, k] - late)**2 - known[0, 1 + K + k])
+                if learns:
+                    known[c, 1 + k] += surprise[i, k]
+                    known[c, 1 + K + k] += (surprise[i, k] - known[c, 1 + K + k]) / min(count + 1.0, RECENT)
+            if learns:
+                known[c, 0] = count + 1.0
 
 
 # ---- Ranks -----------------------------------------------------------------------------------------------------------
@@ -553,14 +631,17 @@ cdef class Ranks:
     columns, size : int
     memory, seed : int
         See `reservoir_slot`.
+    latest : bool
+        Whether the latest rows are kept, and not a uniform sample.
 
     >>> ranks = Ranks(1, 100)
     >>> ranks.advance(np.array([[1.0], [3.0], [2.0], [2.0]])).ravel().tolist()
     [0.5, 0.75, 0.5, 0.5]
     """
 
-    def __init__(self, Py_ssize_t columns, Py_ssize_t size, long long memory=0, unsigned long long seed=0):
-        self.columns, self.size, self.memory, self.seed = columns, size, memory, seed
+    def __init__(self, Py_ssize_t columns, Py_ssize_t size, long long memory=0, unsigned long long seed=0,
+                 bint latest=False):
+        self.columns, self.size, self.memory, self.seed, self.latest = columns, size, memory, seed, latest
         self.ordered, self.rows = np.zeros((columns, size)), np.zeros((size, columns))
         self.ordered_data, self.rows_data = <double*> array_data(self.ordered), <double*> array_data(self.rows)
 
@@ -602,7 +683,7 @@ cdef class Ranks:
 
     cdef void open_row(self, const double* values, double* ranks) noexcept nogil:
         """`learn_row` with the next row of the block; what undoes it is noted."""
-        cdef Py_ssize_t slot = reservoir_slot(self.t, self.size, self.memory, self.seed), d = self.columns
+        cdef Py_ssize_t slot = self.next_slot(), d = self.columns
         self.slots[self.opened] = slot
         if slot >= 0:
             memcpy(self.replaced + self.opened * d, self.rows_data + slot * d, d * sizeof(double))
@@ -631,11 +712,16 @@ cdef class Ranks:
 
     # ---- Rows ---------------------------------------------------------------------------------
 
+    cdef Py_ssize_t next_slot(self) noexcept nogil:
+        """Where the next row goes; -1 for nowhere. O(1)."""
+        if self.latest:
+            return <Py_ssize_t> (self.t % self.size)
+        return reservoir_slot(self.t, self.size, self.memory, self.seed)
+
     cdef void learn_row(self, const double* values, double* ranks) noexcept nogil:
         """Mid-ranks of a row among those before it, unless `ranks` is NULL; then the row may enter the samples.
         O(columns size)."""
-        cdef Py_ssize_t j, n = <Py_ssize_t> min(self.t, self.size)
-        cdef Py_ssize_t slot = reservoir_slot(self.t, self.size, self.memory, self.seed)
+        cdef Py_ssize_t j, n = <Py_ssize_t> min(self.t, self.size), slot = self.next_slot()
         cdef double* row
         if ranks != NULL:
             self.evaluate_row(values, ranks)
@@ -683,19 +769,22 @@ cdef class Ranks:
 
     # ---- State --------------------------------------------------------------------------------
 
-    def state(self):
-        """What is kept, by name."""
-        return {"t": int(self.t), "rows": self.rows[:self.n].copy()}
+    FIELDS = Count("t"), Array("rows", float, ("kept", "columns"))
 
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        t = state["t"]
-        if type(t) is not int or not 0 <= t < 1 << 62:
-            raise ValueError("t is not a number of rows")
-        n = min(t, self.size)
-        rows = check_array(state["rows"], "rows", np.float64, (n, self.columns))
-        self.rows[:n], self.ordered[:, :n] = rows, np.sort(rows, axis=0).T
-        self.t, self.opened = t, 0
+    def stored(self):
+        """The rows that are kept."""
+        return {"rows": self.rows[:self.n]}
+
+    def fits(self, state):
+        """All rows are kept up to the size."""
+        if len(state["rows"]) != min(state["t"], self.size):
+            raise ValueError("rows are not as many as have been seen, or as are kept")
+
+    def resume(self, state):
+        """Take over a checked state."""
+        n = len(state["rows"])
+        self.rows[:n], self.ordered[:, :n] = state["rows"], np.sort(state["rows"], axis=0).T
+        self.t, self.opened = state["t"], 0
 
     def _check(self):
         """Assert what must always hold."""
@@ -728,6 +817,16 @@ cdef void take_out(double* ordered, Py_ssize_t n, double value) noexcept nogil:
 
 # ---- What rows of an ensemble go through before some of its members see them -----------------------------------------
 
+cdef enum:
+    MOST = 4096         # rows of a block that nothing else limits
+    KNOTS = 33          # quantiles of a feature, those of normal deviates from -FARTHEST to FARTHEST
+    REFRESH = 64        # rows after which they are taken anew,
+    RECENT_ROWS = 1500  # of the latest rows,
+    EVERY = 2           # each second of which is kept
+
+cdef double FARTHEST = 3.0
+cdef double TAIL = 1.0          # slope of scores beyond, at first
+cdef double CHANGE = 0.6        # of a feature that has two values: no more than that of an ordinary one
 SAMPLE = 1000           # rows among which ranks are taken
 LEAST = 0.05            # relevance, in units of the mean one: what does not matter today may matter tomorrow
 
@@ -759,6 +858,10 @@ cdef class Transform:
         self.opened_rows = n
         self.t += n
         return 0
+
+    cdef Py_ssize_t rows_at_once(self) noexcept nogil:
+        """How many rows the next block may have at most."""
+        return MOST
 
     cdef int reserve(self, Py_ssize_t n) except -1:
         """Room for a block."""
@@ -805,9 +908,12 @@ cdef class Transform:
 
     def advance(self, X):
         """Rows transformed, each with what was known at its time; all of them count."""
-        found = self.opened(X)
-        self.committed(len(found))
-        return found
+        parts, done = [np.empty((0, self.n_features))], 0
+        while done < len(X):
+            parts.append(self.opened(X[done:done + self.rows_at_once()]))
+            self.committed(len(parts[len(parts) - 1]))
+            done += len(parts[len(parts) - 1])
+        return np.concatenate(parts)
 
     def transform(self, X):
         """Rows transformed as of now."""
@@ -823,9 +929,16 @@ cdef class NormalScores(Transform):
 
     cdef readonly Ranks ranks
 
+    FIELDS = Count("t"), Part("ranks")
+
     def __init__(self, Py_ssize_t n_features):
         super().__init__(n_features)
         self.ranks = Ranks(n_features, SAMPLE)
+
+    def fits(self, state):
+        """All rows were ranked."""
+        if state["ranks"]["t"] != state["t"]:
+            raise ValueError("t is not the number of rows that were ranked")
 
     cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
         cdef Py_ssize_t i, d = self.n_features
@@ -847,45 +960,177 @@ cdef class NormalScores(Transform):
             out[i] = normal_score(out[i])
         return 0
 
-    def state(self):
-        """What is learned, by name."""
-        return self.ranks.state()
-
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        self.ranks.restore(state)
-        self.t, self.opened_rows = self.ranks.t, 0
-
     def _check(self):
         """Assert what must always hold."""
         self.ranks._check()
         assert self.ranks.t == self.t and not self.opened_rows
 
 
+cdef class QuantileScores(Transform):
+    """Each feature by quantiles of the latest rows, as a normal deviate, and beyond them by its logarithm.
+
+    So a skewed feature is as good as any, no single value moves the others, and where a feature becomes calmer or
+    wilder it soon looks as before. A feature that has two values differs by `CHANGE` between them, however rare one is.
+    Quantiles are taken at fixed places of the stream, every `REFRESH` rows, and rows that are held back are none of
+    theirs.
+
+    Parameters
+    ----------
+    n_features : int
+    memory : int
+        Of how many of the latest rows quantiles are at most; 0 for `RECENT_ROWS`.
+    """
+
+    FIELDS = (Count("t"), Part("sample"), Buffer("knots"), Buffer("units"),
+              Count("first", within(0, KNOTS // 2)))    # quantile: as many at both ends are least and largest
+
+    def __init__(self, Py_ssize_t n_features, long long memory=0):
+        super().__init__(n_features)
+        self.sample = Ranks(n_features, (min(memory or RECENT_ROWS, RECENT_ROWS) + EVERY - 1) // EVERY, latest=True)
+        self.knots, self.units = np.zeros((n_features, KNOTS)), np.zeros((n_features, 2))
+        self.knots_data, self.units_data = <double*> array_data(self.knots), <double*> array_data(self.units)
+
+    def fits(self, state):
+        """Quantiles are in order, and no more rows were learned than seen."""
+        if (np.diff(state["knots"]) < 0.0).any() or state["sample"]["t"] > state["t"]:
+            raise ValueError("knots are not in order, or of more rows than were seen")
+
+    cdef Py_ssize_t rows_at_once(self) noexcept nogil:
+        """Rows to the next place where quantiles are taken: after 1, 2, 4, ..., 64, 128, 192, ..."""
+        cdef Py_ssize_t place = 1
+        if self.t >= REFRESH:
+            return <Py_ssize_t> (REFRESH - self.t % REFRESH)
+        while place <= self.t:
+            place *= 2
+        return place - <Py_ssize_t> self.t
+
+    cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
+        self.rows = rows
+        return self.evaluate(rows, n, self.out)
+
+    cdef void close_block(self, Py_ssize_t n) noexcept nogil:
+        cdef Py_ssize_t i, j, d = self.n_features
+        cdef long long before = self.t - self.opened_rows, t = before + n
+        cdef double* row = self.out
+        for i in range(n):
+            if ((before + i) % EVERY == 0 or before + i < self.sample.size) and (self.held == NULL or not self.held[i]):
+                for j in range(d):              # so that no difference overflows
+                    row[j] = fmin(fmax(self.rows[i * d + j], -LARGEST), LARGEST)
+                self.sample.learn_row(row, NULL)
+        if n and (t % REFRESH == 0 or t < REFRESH and t & (t - 1) == 0):
+            self.refresh()
+
+    cdef void refresh(self) noexcept nogil:
+        """Take the quantiles of what is known. O(n_features), but for features whose quantiles are all the same."""
+        cdef Py_ssize_t j, k, low, n = <Py_ssize_t> min(self.sample.t, self.sample.size)
+        cdef double place
+        cdef const double* ordered
+        self.first = 0
+        for k in range(KNOTS if n else 0):
+            place = 0.5 * erfc(FARTHEST * (1.0 - 2.0 * k / (KNOTS - 1)) / sqrt(2.0)) * n - 0.5
+            self.first += place < 0.0           # n rows have no such quantiles
+            place = fmin(fmax(place, 0.0), n - 1)
+            low = <Py_ssize_t> place
+            for j in range(self.n_features):
+                ordered = self.sample.ordered_data + j * self.sample.size + low
+                self.knots_data[j * KNOTS + k] = ordered[0]
+                if place > low:
+                    self.knots_data[j * KNOTS + k] = fmin(ordered[0] + (place - low) * (ordered[1] - ordered[0]),
+                                                          ordered[1])
+        for j in range(self.n_features if n else 0):
+            self.refresh_units(j)
+
+    cdef void refresh_units(self, Py_ssize_t j) noexcept nogil:
+        """How a feature is scaled beyond its quantiles: as it is within, on either side. Minus what lies between its
+        only two values; 0 if it is constant."""
+        cdef Py_ssize_t i, others = 0, n = <Py_ssize_t> min(self.sample.t, self.sample.size)
+        cdef const double* ordered = self.sample.ordered_data + j * self.sample.size
+        cdef const double* knot = self.knots_data + j * KNOTS
+        cdef double* unit = self.units_data + 2 * j
+        cdef double middle = knot[KNOTS // 2], apart = 0.0
+        if below(ordered, n, ordered[0], True) >= below(ordered, n, ordered[n - 1], False):
+            unit[0] = unit[1] = ordered[0] - ordered[n - 1]
+            return
+        unit[0] = (middle - knot[self.first]) / self.reach()
+        unit[1] = (knot[KNOTS - 1 - self.first] - middle) / self.reach()
+        if unit[0] <= 0.0 and unit[1] <= 0.0:   # nearly all values are the same: as far as the others are from it
+            for i in range(n):
+                apart += fabs(ordered[i] - middle) / n
+                others += ordered[i] != middle
+            unit[0] = apart * n / others
+        unit[0] = unit[0] if unit[0] > 0.0 else unit[1]
+        unit[1] = unit[1] if unit[1] > 0.0 else unit[0]
+
+    cdef double reach(self) noexcept nogil:
+        """The deviate of the farthest quantile."""
+        return FARTHEST - 2.0 * FARTHEST / (KNOTS - 1) * self.first
+
+    cdef double score(self, Py_ssize_t j, double x) noexcept nogil:
+        """The normal deviate of a value of feature j. O(log KNOTS)."""
+        cdef const double* knot = self.knots_data + j * KNOTS + self.first
+        cdef const double* unit = self.units_data + 2 * j
+        cdef Py_ssize_t low, high, n = KNOTS - 2 * self.first
+        cdef double step = 2.0 * FARTHEST / (KNOTS - 1), reach = self.reach(), far
+        x = fmin(fmax(x, -LARGEST), LARGEST)
+        if unit[0] <= 0.0 or unit[1] <= 0.0:
+            far = x - knot[n // 2]
+            if unit[0] < 0.0:
+                return CHANGE / asinh(1.0) * asinh(fmin(fmax(far / -unit[0], -LARGEST), LARGEST))
+            return <double> (far > 0.0) - <double> (far < 0.0)
+        if x < knot[0]:
+            return -reach - TAIL * asinh(fmin((knot[0] - x) / unit[0], LARGEST))
+        if x > knot[n - 1]:
+            return reach + TAIL * asinh(fmin((x - knot[n - 1]) / unit[1], LARGEST))
+        low, high = below(knot, n, x, False), below(knot, n, x, True)
+        if high > low:                          # x is a quantile, or several
+            return 0.5 * step * (low + high - 1) - reach
+        return step * (low - 1 + (x - knot[low - 1]) / (knot[low] - knot[low - 1])) - reach
+
+    cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
+        cdef Py_ssize_t i, j, d = self.n_features
+        for i in range(n):
+            for j in range(d):
+                out[i * d + j] = self.score(j, rows[i * d + j]) if self.t else 0.0
+        return 0
+
+    def medians(self):
+        """Of the features."""
+        return self.knots[:, KNOTS // 2].copy()
+
+    def _check(self):
+        """Assert what must always hold."""
+        self.sample._check()
+        assert (np.diff(self.knots) >= 0.0).all() and not self.opened_rows
+
+
 cdef class StandardScores(Transform):
-    """Running z-scores; with `squashed` arcsinh of them, so that far is not farther than it need be.
+    """Running z-scores.
 
     Parameters
     ----------
     n_features : int
     memory : float
         Weight of a row that is one example old.
-    squashed : bool
     """
 
-    def __init__(self, Py_ssize_t n_features, double memory=1.0, bint squashed=False):
+    FIELDS = Count("t"), Part("scaler")
+
+    def __init__(self, Py_ssize_t n_features, double memory=1.0):
         super().__init__(n_features)
-        self.scaler, self.squashed = Scaler(n_features, memory), squashed
+        self.scaler = Scaler(n_features, memory)
+
+    def fits(self, state):
+        """All rows were counted, with weights memory^age."""
+        cdef double memory = self.scaler.memory
+        count = state["t"] if memory == 1.0 else -np.expm1(state["t"] * np.log(memory)) / (1.0 - memory)
+        if not np.isclose(state["scaler"]["count"], count, rtol=1e-6, atol=0.0):
+            raise ValueError("count is not the sum of the weights of t rows")
 
     cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
-        cdef Py_ssize_t i
         self.scaler.open_dense(<const char*> rows, n, <char*> self.out)
-        if not self.scaler.all_finite():
+        if not self.scaler.is_finite():
             self.scaler.commit(0)
-            raise too_large(self.scaler, np.asarray(<double[:n, :self.n_features]> <double*> rows))
-        if self.squashed:
-            for i in range(n * self.n_features):
-                self.out[i] = asinh(self.out[i])
+            raise too_large(np.asarray(<double[:n, :self.n_features]> <double*> rows))
         return 0
 
     cdef void close_block(self, Py_ssize_t n) noexcept nogil:
@@ -899,26 +1144,7 @@ cdef class StandardScores(Transform):
             unit = scaler.divisor_of(j)
             for i in range(n):
                 out[i * d + j] = (rows[i * d + j] - scaler.mean[j]) / unit if scaler.count > 0.0 else 0.0
-        if self.squashed:
-            for i in range(n * d):
-                out[i] = asinh(out[i])
         return 0
-
-    def state(self):
-        """What is learned, by name."""
-        return {"t": int(self.t), **self.scaler.state()}
-
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        cdef double memory = self.scaler.memory
-        t = state["t"]
-        if type(t) is not int or not 0 <= t < 1 << 62:
-            raise ValueError("t is not a number of rows")
-        self.scaler.restore(state)
-        count = t if memory == 1.0 else -np.expm1(t * np.log(memory)) / (1.0 - memory)
-        if not np.isclose(self.scaler.count, count, rtol=1e-6, atol=0.0):
-            raise ValueError("the sum of the weights is not that of the rows of a transform")
-        self.t, self.opened_rows = t, 0
 
     def _check(self):
         """Assert what must always hold."""
@@ -928,10 +1154,18 @@ cdef class StandardScores(Transform):
 cdef class Relevance(StandardScores):
     """z-scores, each times how much its feature matters; a member that sees rows so has to follow when that changes."""
 
+    FIELDS = StandardScores.FIELDS + (Buffer("weights", positive),)
+
     def __init__(self, Py_ssize_t n_features):
         super().__init__(n_features)
         self.weights = np.ones(n_features)
         self.weights_data = <double*> array_data(self.weights)
+
+    def fits(self, state):
+        """The mean square of the weights is 1."""
+        super().fits(state)
+        if abs((state["weights"]**2).mean() - 1.0) > 1e-6:
+            raise ValueError("weights have another mean square than 1")
 
     cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
         StandardScores.transform_block(self, rows, n)
@@ -958,37 +1192,57 @@ cdef class Relevance(StandardScores):
         """Go on with these. O(n_features)."""
         memcpy(self.weights_data, weights, self.n_features * sizeof(double))
 
-    def state(self):
-        """What is learned, by name."""
-        return {"weights": self.weights.copy(), "scaler": super().state()}
 
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        weights = check_array(state["weights"], "weights", np.float64, (self.n_features,))
-        if not (weights > 0.0).all() or abs((weights**2).mean() - 1.0) > 1e-6:
-            raise ValueError("the weights of the features have another mean square than 1")
-        super().restore(state["scaler"])
-        self.weights[:] = weights
+cdef class SeriesDifferences(Transform):
+    """Rows with the last values of a series behind their features: all but the very last become differences from each
+    to the next.
+
+    Parameters
+    ----------
+    n_features : int
+    first : int
+        Column of the oldest value.
+    targets : int
+        Values at a time.
+
+    >>> SeriesDifferences(4, 1, 1).transform([[7.0, 1.0, 3.0, 6.0]]).tolist()
+    [[7.0, 2.0, 3.0, 6.0]]
+    """
+
+    FIELDS = Count("t"),
+
+    def __init__(self, Py_ssize_t n_features, Py_ssize_t first, Py_ssize_t targets):
+        super().__init__(n_features)
+        self.first, self.targets = first, targets
+
+    cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
+        self.transform_rows(rows, n, self.out)
+        return 0
+
+    cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
+        self.transform_rows(rows, n, out)
+        return 0
+
+    cdef void transform_rows(self, const double* rows, Py_ssize_t n, double* out) noexcept nogil:
+        cdef Py_ssize_t i, j, d = self.n_features
+        memcpy(out, rows, n * d * sizeof(double))
+        for i in range(n):
+            for j in range(self.first, d - self.targets):
+                out[i * d + j] = rows[i * d + j + self.targets] - rows[i * d + j]
+
+    def _check(self):
+        """Assert what must always hold."""
+        assert not self.opened_rows
 
 
 # ---- Rows that are too large -----------------------------------------------------------------------------------------
 
 
-def too_large(scaler, rows):
-    """The error for rows with which a variance of this scaler overflows."""
+def too_large(rows):
+    """The error for rows, dense or sparse, with which the variance of a feature overflows: the largest is to blame."""
+    if isinstance(rows, Rows):
+        row = int(np.searchsorted(rows.indptr, np.abs(rows.data).argmax(), side="right")) - 1
+    else:
+        row = int(np.abs(rows).max(axis=1).argmax())
     what = "is too large to scale: the variance of a feature overflows. Expected values below 1e150."
-    return row_error(ValueError, first_too_large(scaler, rows), what)
-
-
-def first_too_large(scaler, rows):
-    """Index of the row to blame for a variance that overflows.
-
-    Bisection finds where it does: from then on it stays so. The largest row up to there is the one, since
-    the first row has no variance yet, however large it is.
-    """
-    fine, too_many = 0, rows.shape[0]
-    while too_many - fine > 1:
-        middle, fresh = (fine + too_many) // 2, scaler.copy()
-        fresh.advance(rows[:middle], False)
-        fine, too_many = (middle, too_many) if fresh.is_finite() else (fine, middle)
-    return fine if scaler.sparse else int(np.abs(rows[: fine + 1]).max(axis=1).argmax())
+    return row_error(ValueError, row, what)

@@ -9,22 +9,28 @@ coordinates share.  A node keeps, for each child, its smallest and largest key a
 Sums are never updated, always recomputed from the children, from the changed leaf up.  So a removal
 leaves no dust, rounding does not accumulate, and the sums are a function of keys, coefficients and
 shape alone: a tree that is saved and loaded goes on bit for bit.
+
+f_j(x) = sum_i a_i K(p_i, x) takes O(log m) (H part 1): a node keeps, for each child, `dims` sums per output and channel
+(additive.h). At x, children left and right of the one that x falls into contribute through their sums, whatever lies
+below them; that one is looked into. All coordinates descend together, level by level, and each asks for its next block
+before the others take their turn, so that the misses overlap.
 """
 cimport cython
 import numpy as np
 from libc.math cimport INFINITY, fmax
 from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import aligned_empty, check_array
-from onlinekernels._core.formulas.additive cimport (OK_MATERN, OK_MAX_DIMS, ok_additive, ok_additive_basis, ok_additive_combine,
-                                                    ok_additive_dims, ok_additive_row, ok_additive_shifts,
-                                                    ok_additive_values, ok_additive_weights, ok_count_below,
-                                                    ok_own_value, ok_own_values, ok_own_weights, ok_prefetch)
+from onlinekernels._core.arrays import aligned_empty
+from onlinekernels._core.formulas.additive cimport (
+    OK_MATERN, OK_MAX_DIMS, OK_OWN, ok_additive, ok_additive_basis, ok_additive_combine, ok_additive_dims,
+    ok_additive_shifts, ok_additive_values, ok_additive_weights, ok_count_below, ok_own_value, ok_own_values,
+    ok_own_weights, ok_prefetch)
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, Frame, frame_reset, frame_row
 from onlinekernels._core.formulas.vecmath cimport ok_dot
 from onlinekernels._core.functions cimport CENTERED, N_SHARED, OWN, Function, Outputs, Scratch, Term
 from onlinekernels._core.kernels cimport additive_kernel
 from onlinekernels._core.kernels import mapping
+from onlinekernels._core.schema import Array, Inlined, positive
 from onlinekernels._core.terms cimport Coefficients, Terms
 
 # ---- Balanced trees ------------------------------------------------------------------------------
@@ -39,14 +45,14 @@ cdef enum:
 cdef enum:
     KEYS = HEADER                           # leaf: keys, ascending, then infinity
     COUNTS = KEYS + LEAF                    # leaf: int32, terms with this key
-    VALUES = COUNTS + LEAF // 2             # leaf: (rows, LEAF) coefficients, then (facts, LEAF)
+    VALUES = COUNTS + LEAF // 2             # leaf: (rows, LEAF) coefficients, then (n_cached, LEAF)
     HIGH = HEADER                           # node: largest key of each child, then infinity
     LOW = HIGH + FAN                        # node: smallest key of each child
     CHILD = LOW + FAN                       # node: int32
     SUMS = CHILD + FAN // 2                 # node: (rows, dims, FAN)
 
 cdef enum:
-    MOST_TERMS = 0x7FFFFFFF     # with one key that are counted: where nothing bounds their number, none is taken out again
+    MOST_TERMS = 0x7FFFFFFF     # with one key that are counted: without a budget none is taken out again
 
 
 cdef struct Blocks:
@@ -59,32 +65,47 @@ cdef struct Blocks:
     double* data            # of the array
 
 
-cdef class BalancedTree:
-    """Keys and coefficients of every coordinate, in order; what the sums are is for a kind of tree to say.
+cdef struct Summand:
+    # What one of the kernels that are added up does in each coordinate
+    ok_additive kernel      # K of one coordinate
+    double scale            # what it is multiplied by
+    Py_ssize_t dims         # sums per block, output and channel
+
+
+@cython.final
+cdef class Tree:
+    """Sums over coordinates of f_j(x_j) = sum_i a_i K(p_ij, x_j).
 
     Parameters
     ----------
+    kernel : tuple, or list of (tuple, scale)
+        ("spline", order), ("exponential", rate), ("matern", rate, smoothness) or ("own", left, right) with lists of
+        functions of arrays.
     n_coordinates : int
         Trees; a term has one key in each.
     rows : int
         Coefficients of a term: channels * outputs.
-    facts : int
-        Numbers that follow from a key and are kept beside it.
-    dims : int
-        Sums per block and coefficient.
+    each : int or None
+        Of several kernels, how many of the coordinates belong to each; the last one may have fewer. None is all.
 
-    A kind implements
-
-    `refresh(block, at, level, touched, n, everything)`
-        a node's entry for a child, which is at `level`: its ends, and the sums of the n rows in `touched` or, if more has
-        changed, of all;
-    `facts_of(keys)`
-        the facts about an array of keys, shape (facts, n).
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinekernels._core.trees import Tree
+    >>> tree = Tree(("exponential", 1.0))
+    >>> tree.add(np.array([2.0]), np.array([0.5]))
+    >>> tree.add(np.array([3.0]), np.array([1.0]))
+    >>> tree.evaluate(np.array([2.0]))              # 0.5 + exp(-1)
+    array([0.86787944])
     """
 
-    cdef readonly int dims                  # sums per block, output and channel
-    cdef readonly Py_ssize_t facts          # numbers that a leaf keeps beside each key: values of the user's functions
-    cdef readonly Py_ssize_t stride         # numbers of a place: the key and its facts
+    cdef object summand_array               # keeps these alive:
+    cdef Summand* summands                  # of each kernel
+    cdef readonly list functions            # of each that is the user's own: left, then right ones
+    cdef Py_ssize_t each                    # coordinates of a kernel
+    cdef readonly int dims                  # sums per block, output and channel, of the kernel that has most
+    cdef readonly Py_ssize_t n_cached       # numbers that a leaf keeps beside each key: values of the user's functions
+    cdef readonly Py_ssize_t stride         # numbers of a place: the key and these
     cdef readonly Py_ssize_t n_coordinates  # trees
     cdef readonly Py_ssize_t rows           # numbers per term: channels * outputs
     cdef Blocks leaves                      # of all trees
@@ -94,22 +115,35 @@ cdef class BalancedTree:
     cdef int* height                        # per coordinate: levels of nodes above the leaves
     cdef const int* all_rows                # 0, 1, ..., rows - 1
 
-    @cython.final
     cdef inline double* leaf(self, int i) noexcept nogil:
         return self.leaves.data + i * self.leaves.block
 
-    @cython.final
     cdef inline double* node(self, int i) noexcept nogil:
         return self.nodes.data + i * self.nodes.block
 
-    @cython.final
     cdef inline int size_of(self, int block, int level) noexcept nogil:
         return (<int*> (self.leaf(block) if level == 0 else self.node(block)))[0]
 
-    def __init__(self, Py_ssize_t n_coordinates, Py_ssize_t rows, Py_ssize_t facts, int dims):
-        self.n_coordinates, self.rows, self.facts, self.dims = n_coordinates, rows, facts, dims
-        self.stride = 1 + facts
-        self.leaves.block = VALUES + (rows + self.facts) * LEAF
+    cdef inline const Summand* of(self, Py_ssize_t j) noexcept nogil:
+        """The kernel of a coordinate."""
+        return self.summands + (j // self.each if j >= self.each else 0)     # mostly there is one: no division
+
+    def __init__(self, kernel, Py_ssize_t n_coordinates=1, Py_ssize_t rows=1, each=None):
+        cdef Py_ssize_t i
+        cdef Summand* summand
+        kernels = [(kernel, 1.0)] if isinstance(kernel, tuple) else kernel
+        self.each = max(1, n_coordinates if each is None else each)
+        self.functions = [[*one[1], *one[2]] if one[0] == "own" else [] for one, _ in kernels]
+        self.n_coordinates, self.rows, self.n_cached = n_coordinates, rows, max(map(len, self.functions))
+        self.summand_array = np.zeros(len(kernels) * sizeof(Summand), dtype=np.uint8)
+        self.summands = <Summand*> array_data(self.summand_array)
+        for i in range(len(kernels)):
+            summand = self.summands + i
+            summand.kernel, summand.scale = additive_kernel(kernels[i][0]), kernels[i][1]
+            summand.dims = ok_additive_dims(&summand.kernel)
+            self.dims = max(self.dims, <int> summand.dims)
+        self.stride = 1 + self.n_cached
+        self.leaves.block = VALUES + (rows + self.n_cached) * LEAF
         self.nodes.block = SUMS + rows * self.dims * FAN
         self.leaves.capacity = self.nodes.capacity = 0
         self.root_array = np.empty(max(n_coordinates, 1), dtype=np.int32)
@@ -135,9 +169,9 @@ cdef class BalancedTree:
     cdef reserve(self, Py_ssize_t candidates):
         """Make sure that so many terms can be added without any array moving.
 
-        A block splits when it is full, into halves: a term splits at most one leaf of each coordinate,
-        and leaves that are halves need LEAF / 2 terms more.  A new leaf may split one node of each level, and
-        node splits are as rare among leaf splits as leaf splits among terms. O(blocks) when an array moves, which is rare.
+        A block splits when it is full, into halves: a term splits at most one leaf of each coordinate, and leaves that
+        are halves need LEAF / 2 terms more.  A new leaf may split one node of each level, and node splits are as rare
+        among leaf splits as leaf splits among terms. O(blocks) when an array moves, which is rare.
         """
         cdef Py_ssize_t terms = candidates * self.n_coordinates
         cdef Py_ssize_t leaves = min(terms, self.leaves.used + terms // (LEAF // 2)) + self.n_coordinates
@@ -192,7 +226,7 @@ cdef class BalancedTree:
     # ---- Adding -------------------------------------------------------------------------------
 
     cdef void put(self, const double* x, const double* values, const int* touched, Py_ssize_t n) noexcept nogil:
-        """Add a term with values[row] for the n rows in `touched`; room has been reserved. O(coordinates rows log n)."""
+        """Add a term with values[row] for the n rows in `touched`; there is room. O(coordinates rows log n)."""
         cdef Py_ssize_t j
         for j in range(self.n_coordinates):
             self.put_key(j, x + j * self.stride, values, touched, n)
@@ -204,16 +238,16 @@ cdef class BalancedTree:
         cdef bint everything = False
         if self.root[j] == NOWHERE:
             self.root[j] = self.new_block(&self.leaves, LEAF)
-        sibling = self.insert_below(self.root[j], self.height[j], key, values, touched, n, &everything)
+        sibling = self.insert_below(j, self.root[j], self.height[j], key, values, touched, n, &everything)
         if sibling != NOWHERE:                                  # the root has split
             above = self.new_block(&self.nodes, FAN)
-            self.insert_child(above, 0, self.root[j], self.height[j])
-            self.insert_child(above, 1, sibling, self.height[j])
+            self.insert_child(j, above, 0, self.root[j], self.height[j])
+            self.insert_child(j, above, 1, sibling, self.height[j])
             self.root[j] = above
             self.height[j] += 1
 
-    cdef int insert_below(self, int block, int level, const double* key, const double* values, const int* touched,
-                    Py_ssize_t n, bint* everything) noexcept nogil:
+    cdef int insert_below(self, Py_ssize_t j, int block, int level, const double* key, const double* values,
+                          const int* touched, Py_ssize_t n, bint* everything) noexcept nogil:
         """Add to a key below a block; return a new sibling to its right if it had to split.
 
         `everything` tells whether more than the touched rows has changed. O(rows level).
@@ -225,17 +259,17 @@ cdef class BalancedTree:
             return self.insert_in_leaf(block, key, values, touched, n, everything)
         node = self.node(block)
         at = min(ok_count_below(node + HIGH, key[0], FAN), (<int*> node)[0] - 1)
-        sibling = self.insert_below((<int*> (node + CHILD))[at], level - 1, key, values, touched, n, everything)
-        self.refresh(block, at, level - 1, touched, n, everything)
+        sibling = self.insert_below(j, (<int*> (node + CHILD))[at], level - 1, key, values, touched, n, everything)
+        self.refresh(j, block, at, level - 1, touched, n, everything)
         if sibling == NOWHERE:
             return NOWHERE
         if (<int*> node)[0] == FAN:
             right = self.split(block, level)
             if at >= (<int*> node)[0]:
                 at -= (<int*> node)[0]
-                self.insert_child(right, at + 1, sibling, level - 1)
+                self.insert_child(j, right, at + 1, sibling, level - 1)
                 return right
-        self.insert_child(block, at + 1, sibling, level - 1)
+        self.insert_child(j, block, at + 1, sibling, level - 1)
         return right
 
     cdef int insert_in_leaf(self, int block, const double* place, const double* values, const int* touched,
@@ -261,7 +295,7 @@ cdef class BalancedTree:
         rest = size - at
         memmove(leaf + KEYS + at + 1, leaf + KEYS + at, rest * sizeof(double))
         memmove(counts + at + 1, counts + at, rest * sizeof(int))
-        for row in range(self.rows + self.facts):
+        for row in range(self.rows + self.n_cached):
             memmove(leaf + VALUES + row * LEAF + at + 1, leaf + VALUES + row * LEAF + at, rest * sizeof(double))
             leaf[VALUES + row * LEAF + at] = 0.0 if row < self.rows else place[1 + row - self.rows]
         leaf[KEYS + at] = key
@@ -287,7 +321,7 @@ cdef class BalancedTree:
         cdef double* b = self.leaf(target) if level == 0 else self.node(target)
         cdef Py_ssize_t ints = COUNTS if level == 0 else CHILD
         cdef Py_ssize_t rest = VALUES if level == 0 else SUMS
-        rows = self.rows + self.facts if level == 0 else self.rows * self.dims
+        rows = self.rows + self.n_cached if level == 0 else self.rows * self.dims
         memcpy(b + HEADER + at, a + HEADER + first, n * sizeof(double))        # KEYS or HIGH
         if level > 0:
             memcpy(b + LOW + at, a + LOW + first, n * sizeof(double))
@@ -300,7 +334,7 @@ cdef class BalancedTree:
         (<int*> a)[0] = <int> first
         (<int*> b)[0] = <int> (at + n)
 
-    cdef void insert_child(self, int block, Py_ssize_t at, int child, int level) noexcept nogil:
+    cdef void insert_child(self, Py_ssize_t j, int block, Py_ssize_t at, int child, int level) noexcept nogil:
         """Make room for a child, which is at `level`, and compute its entry. O(rows)."""
         cdef double* node = self.node(block)
         cdef Py_ssize_t row, rest = (<int*> node)[0] - at
@@ -313,21 +347,17 @@ cdef class BalancedTree:
             memmove(node + SUMS + row * FAN + at + 1, node + SUMS + row * FAN + at, rest * sizeof(double))
         children[at] = child
         (<int*> node)[0] += 1
-        self.refresh(block, at, level, self.all_rows, self.rows, &everything)
+        self.refresh(j, block, at, level, self.all_rows, self.rows, &everything)
 
-    cdef void refresh(self, int block, Py_ssize_t at, int level, const int* touched, Py_ssize_t n,
-                      bint* everything) noexcept nogil:
-        pass
-
-    cdef void refresh_below(self, int block, int level) noexcept nogil:
+    cdef void refresh_below(self, Py_ssize_t j, int block, int level) noexcept nogil:
         """Compute all sums from the leaves up. O(rows blocks)."""
         cdef Py_ssize_t at
         cdef bint everything = True
         if level == 0:
             return
         for at in range((<int*> self.node(block))[0]):
-            self.refresh_below((<int*> (self.node(block) + CHILD))[at], level - 1)
-            self.refresh(block, at, level - 1, self.all_rows, self.rows, &everything)
+            self.refresh_below(j, (<int*> (self.node(block) + CHILD))[at], level - 1)
+            self.refresh(j, block, at, level - 1, self.all_rows, self.rows, &everything)
 
     # ---- Removing -----------------------------------------------------------------------------
 
@@ -357,7 +387,7 @@ cdef class BalancedTree:
         cdef bint everything
         for j in range(self.n_coordinates):
             everything = False
-            self.remove_below(self.root[j], self.height[j], x[j * self.stride], values, touched, n, &everything)
+            self.remove_below(j, self.root[j], self.height[j], x[j * self.stride], values, touched, n, &everything)
             while self.height[j] > 0 and self.size_of(self.root[j], self.height[j]) == 1:
                 block = self.root[j]
                 self.root[j] = (<int*> (self.node(block) + CHILD))[0]
@@ -367,8 +397,8 @@ cdef class BalancedTree:
                 self.free_block(&self.leaves, self.root[j])
                 self.root[j] = NOWHERE
 
-    cdef void remove_below(self, int block, int level, double key, const double* values, const int* touched,
-                     Py_ssize_t n, bint* everything) noexcept nogil:
+    cdef void remove_below(self, Py_ssize_t j, int block, int level, double key, const double* values,
+                           const int* touched, Py_ssize_t n, bint* everything) noexcept nogil:
         """Remove from a key below a block; small children join a neighbour, empty ones go. O(rows level)."""
         cdef double* node
         cdef Py_ssize_t at, before
@@ -381,15 +411,15 @@ cdef class BalancedTree:
         node = self.node(block)
         at = min(ok_count_below(node + HIGH, key, FAN), (<int*> node)[0] - 1)
         child = (<int*> (node + CHILD))[at]
-        self.remove_below(child, level - 1, key, values, touched, n, everything)
+        self.remove_below(j, child, level - 1, key, values, touched, n, everything)
         if self.size_of(child, level - 1) == 0:
             self.free_block(&self.leaves if level == 1 else &self.nodes, child)
             self.remove_child(block, at)
             everything[0] = True
-        elif self.merge(block, at, level - 1) or at > 0 and self.merge(block, at - 1, level - 1):
+        elif self.merge(j, block, at, level - 1) or at > 0 and self.merge(j, block, at - 1, level - 1):
             everything[0] = True
         else:
-            self.refresh(block, at, level - 1, touched, n, everything)
+            self.refresh(j, block, at, level - 1, touched, n, everything)
 
     cdef void remove_in_leaf(self, int block, double key, const double* values, const int* touched,
                              Py_ssize_t n) noexcept nogil:
@@ -405,7 +435,7 @@ cdef class BalancedTree:
         rest = size - at - 1                                    # the key goes, with all that rounding left
         memmove(leaf + KEYS + at, leaf + KEYS + at + 1, rest * sizeof(double))
         memmove(counts + at, counts + at + 1, rest * sizeof(int))
-        for row in range(self.rows + self.facts):
+        for row in range(self.rows + self.n_cached):
             memmove(leaf + VALUES + row * LEAF + at, leaf + VALUES + row * LEAF + at + 1, rest * sizeof(double))
             leaf[VALUES + row * LEAF + size - 1] = 0.0
         leaf[KEYS + size - 1] = INFINITY
@@ -425,7 +455,7 @@ cdef class BalancedTree:
         node[HIGH + size - 1] = INFINITY
         (<int*> node)[0] -= 1
 
-    cdef bint merge(self, int block, Py_ssize_t at, int level) noexcept nogil:
+    cdef bint merge(self, Py_ssize_t j, int block, Py_ssize_t at, int level) noexcept nogil:
         """Join a child with its right neighbour if together they leave a quarter of a block free and
         one of them is small. O(rows)."""
         cdef double* node = self.node(block)
@@ -440,7 +470,7 @@ cdef class BalancedTree:
         self.move_entries(children[at + 1], 0, right, children[at], left, level)
         self.free_block(&self.leaves if level == 0 else &self.nodes, children[at + 1])
         self.remove_child(block, at + 1)
-        self.refresh(block, at, level, self.all_rows, self.rows, &everything)
+        self.refresh(j, block, at, level, self.all_rows, self.rows, &everything)
         return True
 
     # ---- From Python --------------------------------------------------------------------------
@@ -454,8 +484,7 @@ cdef class BalancedTree:
             Distinct keys in ascending order, and how many terms have each.
         values : array of shape (rows, m)
         sizes : list of arrays
-            Sizes of the leaves, of the nodes above them, ..., of the root; blocks three quarters full
-            if not given.
+            Sizes of the leaves, of the nodes above them, ..., of the root; blocks three quarters full if not given.
         """
         keys, counts = np.asarray(keys, dtype=np.float64), np.asarray(counts, dtype=np.int32)
         values, m = np.asarray(values, dtype=np.float64), len(keys)
@@ -484,7 +513,7 @@ cdef class BalancedTree:
         """A tree from its leaves in order: O(rows leaves)."""
         cdef const double[::1] key = keys
         cdef const int[::1] count = counts
-        cdef const double[:, ::1] value = np.vstack([values, self.facts_of(keys)])
+        cdef const double[:, ::1] value = np.vstack([values, self.cached_of(j, keys)])
         cdef Py_ssize_t first = 0, size, row
         cdef int block, level
         cdef double* data
@@ -494,7 +523,7 @@ cdef class BalancedTree:
             data = self.leaf(block)
             memcpy(data + KEYS, &key[first], size * sizeof(double))
             memcpy(data + COUNTS, &count[first], size * sizeof(int))
-            for row in range(self.rows + self.facts):
+            for row in range(self.rows + self.n_cached):
                 memcpy(data + VALUES + row * LEAF, &value[row, first], size * sizeof(double))
             (<int*> data)[0] = <int> size
             first += size
@@ -504,7 +533,7 @@ cdef class BalancedTree:
             for size in sizes[level]:
                 block = self.new_block(&self.nodes, FAN)
                 for row in range(size):
-                    self.insert_child(block, row, below[first + row], level - 1)
+                    self.insert_child(j, block, row, below[first + row], level - 1)
                 first += size
                 blocks.append(block)
             below = blocks
@@ -580,7 +609,7 @@ cdef class BalancedTree:
             assert self.height[j] == 0 or sizes[self.height[j]][0] >= 2
             self.ends(self.root[j], self.height[j])
             before = self.node_array[:self.nodes.used].copy() if self.nodes.used else None
-            self.refresh_below(self.root[j], self.height[j])    # the sums are what the leaves say, bit for bit
+            self.refresh_below(j, self.root[j], self.height[j])    # the sums are what the leaves say, bit for bit
             if before is not None:
                 assert np.array_equal(before[:, SUMS:], self.node_array[:self.nodes.used, SUMS:], equal_nan=True)
             leaves += len(sizes[0])
@@ -594,7 +623,7 @@ cdef class BalancedTree:
         if level == 0:
             leaf = self.leaf_array[block]
             assert np.isinf(leaf[KEYS + size:COUNTS]).all()
-            assert not leaf[VALUES:].reshape(self.rows + self.facts, LEAF)[:, size:].any()
+            assert not leaf[VALUES:].reshape(self.rows + self.n_cached, LEAF)[:, size:].any()
             return leaf[KEYS], leaf[KEYS + size - 1]
         node = self.node_array[block]
         assert np.isinf(node[HIGH + size:LOW]).all()
@@ -604,50 +633,13 @@ cdef class BalancedTree:
             assert (low, high) == (node[LOW + at], node[HIGH + at])
         return node[LOW], node[HIGH + size - 1]
 
-
-# ---- f_j(x) = sum_i a_i K(p_i, x) in O(log m) (H part 1) -----------------------------------------
-# A node keeps, for each child, `dims` sums per output and channel (additive.h).  At x, children left and right of the one
-# that x falls into contribute through their sums, whatever lies below them; that one is looked into.  All coordinates descend
-# together, level by level, and each asks for its next block before the others take their turn, so that the misses overlap.
-
-@cython.final
-cdef class Tree(BalancedTree):
-    """Sums over coordinates of f_j(x_j) = sum_i a_i K(p_ij, x_j).
-
-    Parameters
-    ----------
-    kernel : tuple
-        ("spline", order), ("exponential", rate), ("matern", rate, smoothness) or ("own", left, right) with lists of
-        functions of arrays.
-    n_coordinates : int
-        Trees; a term has one key in each.
-    rows : int
-        Coefficients of a term: channels * outputs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from onlinekernels._core.trees import Tree
-    >>> tree = Tree(("exponential", 1.0))
-    >>> tree.add(np.array([2.0]), np.array([0.5]))
-    >>> tree.add(np.array([3.0]), np.array([1.0]))
-    >>> tree.evaluate(np.array([2.0]))              # 0.5 + exp(-1)
-    array([0.86787944])
-    """
-
-    cdef ok_additive kernel                 # K of one coordinate
-    cdef object functions                   # of a kernel of the user's own: left, then right ones
-
-    def __init__(self, kernel, Py_ssize_t n_coordinates=1, Py_ssize_t rows=1):
-        self.kernel = additive_kernel(kernel)
-        self.functions = [*kernel[1], *kernel[2]] if kernel[0] == "own" else []
-        BalancedTree.__init__(self, n_coordinates, rows, len(self.functions), ok_additive_dims(&self.kernel))
-
     # ---- Sums ---------------------------------------------------------------------------------
 
-    cdef void refresh(self, int block, Py_ssize_t at, int level, const int* touched, Py_ssize_t n,
+    cdef void refresh(self, Py_ssize_t j, int block, Py_ssize_t at, int level, const int* touched, Py_ssize_t n,
                       bint* everything) noexcept nogil:
         """Compute a node's entry for its child, which is at `level`, from the child."""
+        cdef const Summand* summand = self.of(j)
+        cdef const ok_additive* kernel = &summand.kernel
         cdef double* node = self.node(block)
         cdef int child = (<int*> (node + CHILD))[at]
         cdef double* below = self.leaf(child) if level == 0 else self.node(child)
@@ -661,22 +653,22 @@ cdef class Tree(BalancedTree):
         everything[0] |= low != node[LOW + at] or high != node[HIGH + at]
         node[LOW + at] = low
         node[HIGH + at] = high
-        if level == 0 and self.facts:
+        if level == 0 and kernel.code == OK_OWN:
             basis, width = below + VALUES + self.rows * LEAF, LEAF
         elif level == 0:
-            ok_additive_basis(&self.kernel, low, high, below + KEYS, work, size)
-        elif self.kernel.code == OK_MATERN:
-            ok_additive_shifts(&self.kernel, low, high, below + LOW, below + HIGH, work, FAN)
+            ok_additive_basis(kernel, low, high, below + KEYS, work, size)
+        elif kernel.code == OK_MATERN:
+            ok_additive_shifts(kernel, low, high, below + LOW, below + HIGH, work, FAN)
         if everything[0]:
             n = self.rows
         for i in range(n):
             row = i if everything[0] else touched[i]
             sums = node + SUMS + row * self.dims * FAN + at
             if level == 0:
-                for s in range(self.dims):
+                for s in range(summand.dims):
                     sums[s * FAN] = ok_dot(basis + s * width, below + VALUES + row * LEAF, size)
             else:
-                ok_additive_combine(&self.kernel, work, below + SUMS + row * self.dims * FAN, sums, FAN, FAN)
+                ok_additive_combine(kernel, work, below + SUMS + row * self.dims * FAN, sums, FAN, FAN)
 
     cdef void fold(self, const Frame* frame) noexcept nogil:
         """Multiply the frame into all coefficients; rows are (channels, outputs)."""
@@ -694,7 +686,7 @@ cdef class Tree(BalancedTree):
                         leaf[VALUES + (channel * outputs + y) * LEAF + at] = frame_row(frame, channel, stored)
         for j in range(self.n_coordinates):
             if self.root[j] != NOWHERE:
-                self.refresh_below(self.root[j], self.height[j])
+                self.refresh_below(j, self.root[j], self.height[j])
 
     # ---- Evaluating ---------------------------------------------------------------------------
 
@@ -715,12 +707,13 @@ cdef class Tree(BalancedTree):
                 if step < self.height[j]:
                     self.descend(j, x + j * self.stride, self.height[j] - step, self.node(at[j]), rows, out, at)
                 elif step == self.height[j] and at[j] != NOWHERE:
-                    self.look_into(x + j * self.stride, self.leaf(at[j]), rows, out)
+                    self.look_into(j, x + j * self.stride, self.leaf(at[j]), rows, out)
 
     cdef void descend(self, Py_ssize_t j, const double* x, int level, const double* block, Py_ssize_t rows,
                       double* out, int* at) noexcept nogil:
         """Add what the children beside x contribute, and go on to the one that x falls into."""
         cdef double weights[OK_MAX_DIMS * FAN]
+        cdef const Summand* summand = self.of(j)
         cdef Py_ssize_t row, size = (<const int*> block)[0], span = self.dims * FAN
         cdef Py_ssize_t child = min(ok_count_below(block + HIGH, x[0], FAN), size - 1)
         at[j] = (<const int*> (block + CHILD))[child]
@@ -728,55 +721,64 @@ cdef class Tree(BalancedTree):
             ok_prefetch(self.node(at[j]), self.nodes.block if self.rows == 1 else SUMS)
         else:
             ok_prefetch(self.leaf(at[j]), self.leaves.block if self.rows == 1 else VALUES)
-        if self.facts:
-            ok_own_weights(&self.kernel, x, child, size, weights, FAN)
+        if summand.kernel.code == OK_OWN:
+            ok_own_weights(&summand.kernel, x, child, size, weights, FAN)
         else:
-            ok_additive_weights(&self.kernel, x[0], block + LOW, block + HIGH, child, size, weights, FAN)
+            ok_additive_weights(&summand.kernel, x[0], block + LOW, block + HIGH, child, size, weights, FAN)
         for row in range(rows):
-            out[row] += ok_dot(weights, block + SUMS + row * span, span)
+            out[row] += summand.scale * ok_dot(weights, block + SUMS + row * span, summand.dims * FAN)
 
-    cdef void look_into(self, const double* x, const double* block, Py_ssize_t rows, double* out) noexcept nogil:
+    cdef void look_into(self, Py_ssize_t j, const double* x, const double* block, Py_ssize_t rows,
+                        double* out) noexcept nogil:
         """Add the keys of a leaf, one by one."""
         cdef double values[LEAF]
+        cdef const Summand* summand = self.of(j)
         cdef Py_ssize_t row, size = (<const int*> block)[0]
-        if self.facts:
-            ok_own_values(&self.kernel, x, block + KEYS, block + VALUES + self.rows * LEAF, LEAF, values, size)
+        if summand.kernel.code == OK_OWN:
+            ok_own_values(&summand.kernel, x, block + KEYS, block + VALUES + self.rows * LEAF, LEAF, values, size)
         else:
-            ok_additive_values(&self.kernel, x[0], block + KEYS, values, size)
+            ok_additive_values(&summand.kernel, x[0], block + KEYS, values, size)
         for row in range(rows):
-            out[row] += ok_dot(values, block + VALUES + row * LEAF, size)
+            out[row] += summand.scale * ok_dot(values, block + VALUES + row * LEAF, size)
 
     cdef double value(self, const double* x, const double* z) noexcept nogil:
         """sum_j K(x_j, z_j)."""
-        cdef double total = 0.0
+        cdef double total = 0.0, one
         cdef Py_ssize_t j
-        if self.facts:
-            for j in range(self.n_coordinates):
-                total += ok_own_value(&self.kernel, x + j * self.stride, z + j * self.stride)
-        elif self.n_coordinates:
-            ok_additive_row(&self.kernel, NULL, NULL, x, z, 1, self.n_coordinates, &total)
+        cdef const Summand* summand
+        for j in range(self.n_coordinates):
+            summand = self.of(j)
+            if summand.kernel.code == OK_OWN:
+                one = ok_own_value(&summand.kernel, x + j * self.stride, z + j * self.stride)
+            else:
+                ok_additive_values(&summand.kernel, x[j * self.stride], z + j * self.stride, &one, 1)
+            total += summand.scale * one
         return total
 
     # ---- From Python --------------------------------------------------------------------------
 
-    def facts_of(self, x):
-        """Values of the user's functions at an array of numbers, shape (facts, n)."""
-        facts = np.empty((self.facts, len(x)))
-        for i, function in enumerate(self.functions):
+    def cached_of(self, Py_ssize_t j, x):
+        """Values of the user's functions of coordinate j at an array of numbers, shape (n_cached, n)."""
+        cached = np.zeros((self.n_cached, len(x)))
+        for i, function in enumerate(self.functions[j // self.each]):
             values = np.asarray(function(x.copy()), dtype=np.float64)
             if values.shape not in ((), x.shape):
-                raise ValueError(f"The functions of Additive must give one number for each one that they get. For {len(x)} "
-                                 f"numbers, {function!r} gave an array of shape {values.shape}.")
-            facts[i] = values
-        return facts
+                raise ValueError("The functions of Additive must give one number for each one that they get. "
+                                 f"For {len(x)} numbers, {function!r} gave an array of shape {values.shape}.")
+            cached[i] = values
+        return cached
 
-    def places(self, x):
-        """Rows of numbers, one per coordinate, as rows of places: each number and the facts about it."""
-        x = np.asarray(x, dtype=np.float64)
-        if not self.facts:
-            return np.ascontiguousarray(x)
-        places = np.vstack([x.reshape(1, -1), self.facts_of(x.ravel())]).T
-        return np.ascontiguousarray(places).reshape(x.shape[0], -1)
+    def places(self, x, Py_ssize_t j=0):
+        """Rows of numbers, for coordinate j and those after it, as rows of places: each number, and what is cached."""
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        if not self.n_cached:
+            return x
+        parts = []
+        for first in range(0, x.shape[1], self.each):
+            part = x[:, first:first + self.each]
+            values = part.reshape(1, -1), self.cached_of(j + first, part.ravel())
+            parts.append(np.vstack(values).T.reshape(len(x), -1))
+        return np.ascontiguousarray(np.hstack(parts))
 
     def add(self, const double[::1] x, const double[::1] values):
         """Add a term: its keys, one per coordinate, and its coefficients, one per row."""
@@ -815,7 +817,7 @@ cdef class Tree(BalancedTree):
 
     def component(self, Py_ssize_t j, points):
         """f_j at all points, shape (len(points), rows)."""
-        cdef const double[:, ::1] x = self.places(np.reshape(points, (-1, 1)))
+        cdef const double[:, ::1] x = self.places(np.reshape(points, (-1, 1)), j)
         cdef double[:, ::1] out = np.zeros((x.shape[0], self.rows))
         cdef Py_ssize_t i
         cdef int[::1] at = np.zeros(self.n_coordinates, dtype=np.int32)
@@ -826,15 +828,14 @@ cdef class Tree(BalancedTree):
                 at[j] = self.root[j]
                 for level in range(self.height[j], 0, -1):
                     self.descend(j, &x[i, 0], level, self.node(at[j]), self.rows, &out[i, 0], &at[0])
-                self.look_into(&x[i, 0], self.leaf(at[j]), self.rows, &out[i, 0])
+                self.look_into(j, &x[i, 0], self.leaf(at[j]), self.rows, &out[i, 0])
         return np.asarray(out)
 
 
 # ---- Functions -----------------------------------------------------------------------------------
 # f(x, y) = sum_j f_j(x_j, y), and each f_j is a tree over the values of coordinate j.  The trees hold
 # coordinates in the frame, one row per channel and label, so decay and averages cost O(1) here as well.
-# With an unlimited budget there is nothing else.  A budget keeps its terms in a dictionary beside the trees, to
-# know what to take out of them when one is dropped.
+# With an unlimited budget there is nothing else.  A budget, or noise, keeps the terms in a dictionary beside the trees.
 
 cdef enum TreeBuffer:
     PLACES = N_SHARED
@@ -859,24 +860,31 @@ cdef class TreeScratch(Scratch):
     cdef double* knot                   # and the term's point
 
 
+def value_rows(forest, sizes):
+    """How many rows of coefficients a state has."""
+    return forest.channels * sizes["labels"]
+
+
 @cython.final
 cdef class Forest:
-    """A tree for each coordinate: scale * sum_j sum_i K(x_ij, x_j) A_i, of stored coordinates.
+    """A tree for each coordinate of each kernel that is added up: sum_j sum_i K(x_ij, x_j) A_i, of stored coordinates.
 
-    Parameters
-    ----------
-    additive : tuple
-        K, as `Tree` takes it.
-    scale : float
-    bounds : (low, high) or None
-        Points are mapped to (x - low) / (high - low).
-    n_features, channels, width : int
+    `summands` is what `Kernel.additive` gives: kernels, each with its scale and bounds, by which points are mapped to
+    (x - low) / (high - low); constants, which make one more tree, whose keys are all 0; and noise, that of an example
+    with itself, which the terms know.
     """
 
+    FIELDS = (Array("tree_keys", np.float64, ("keys",)), Array("tree_counts", np.int32, ("keys",), positive),
+              Array("tree_values", np.float64, (value_rows, "keys")), Array("tree_levels", np.int64, ("levels",)),
+              Array("tree_sizes", np.int32, ("blocks",), positive))
+
     cdef readonly Tree tree             # one for each feature
-    cdef object description             # the kernel, as `Tree` takes it
-    cdef readonly double scale          # k(x, z) = scale * sum_j K(x_j, z_j)
-    cdef readonly Py_ssize_t n_features # trees
+    cdef Outputs outputs                # the labels
+    cdef list kernels                   # and their scales, as `Tree` takes them
+    cdef readonly bint has_constant     # whether the last tree is that of the constants
+    cdef readonly double noise          # that k(x, x) has more
+    cdef readonly Py_ssize_t n_features # of examples
+    cdef readonly Py_ssize_t n_trees    # so many for each kernel
     cdef readonly Py_ssize_t width      # outputs that there is room for
     cdef Py_ssize_t span                # numbers of an example as the trees know it
     cdef readonly int channels          # of the frame
@@ -884,20 +892,28 @@ cdef class Forest:
     cdef double* low_data               # of `low`, or NULL
     cdef double* stretch_data           # of `stretch`, or NULL
 
-    def __init__(self, *, additive, double scale, bounds, Py_ssize_t n_features, int channels, Py_ssize_t width):
-        self.description = additive
-        self.scale = scale
-        self.n_features, self.channels, self.width = n_features, channels, width
-        if bounds is not None:
-            self.low, self.stretch = mapping(bounds, n_features)
+    def __init__(self, *, summands, Py_ssize_t n_features, int channels, Outputs outputs):
+        self.n_features, self.channels, self.outputs, self.width = n_features, channels, outputs, max(1, outputs.n)
+        kernels = [one for one in summands if "kernel" in one]
+        constant, self.noise = (sum(one.get(name, 0.0) for one in summands) for name in ("constant", "noise"))
+        self.kernels = [(one["kernel"], one["scale"]) for one in kernels]
+        self.n_trees, self.has_constant = len(kernels) * n_features, constant > 0.0
+        maps = [(np.zeros(n_features), np.ones(n_features)) if one["bounds"] is None
+                else mapping(one["bounds"], n_features) for one in kernels]
+        if self.has_constant:
+            self.kernels.append((("exponential", 1.0), constant))
+            self.n_trees += 1
+            maps.append((np.zeros(1), np.zeros(1)))
+        if len(maps) > 1 or kernels[0]["bounds"] is not None:
+            self.low, self.stretch = map(np.concatenate, zip(*maps))
             self.low_data = <double*> array_data(self.low)
             self.stretch_data = <double*> array_data(self.stretch)
-        self.tree = self.empty(width)
-        self.span = n_features * self.tree.stride
+        self.tree = self.empty(self.width)
+        self.span = self.n_trees * self.tree.stride
 
     def empty(self, Py_ssize_t width):
         """Trees without terms."""
-        return Tree(self.description, self.n_features, self.channels * width)
+        return Tree(self.kernels, self.n_trees, self.channels * width, self.n_features)
 
     cdef void take_over(self, Tree tree, Py_ssize_t width) noexcept:
         """Go on with trees for so many outputs."""
@@ -915,7 +931,7 @@ cdef class Forest:
         """Trees with the first n outputs, and behind them up to `width` what output `source` is, 0 if there is none."""
         cdef Py_ssize_t j
         planted = self.empty(width)
-        for j in range(self.n_features):
+        for j in range(self.n_trees):
             keys, counts, values, sizes = self.tree.contents(j)
             values = values.reshape(self.channels, self.width, len(keys))
             moved = np.zeros((self.channels, width, len(keys)))
@@ -932,8 +948,8 @@ cdef class Forest:
         if self.low_data == NULL:
             memcpy(out, x, self.n_features * sizeof(double))
             return
-        for j in range(self.n_features):
-            out[j] = (x[j] - self.low_data[j]) * self.stretch_data[j]
+        for j in range(self.n_trees):
+            out[j] = (x[j % self.n_features] - self.low_data[j]) * self.stretch_data[j]
 
     cdef int open(self, TreeScratch w, Py_ssize_t first, Py_ssize_t m, bint copies) except -1:
         """Examples as they came into the piece, as the trees know them into w.places, and their k(x, x)."""
@@ -945,32 +961,30 @@ cdef class Forest:
             w.piece.x = w.piece.buffer(CENTERED, m * d * sizeof(double))
             memcpy(<void*> w.piece.x, w.piece.source_data + first * d * sizeof(double), m * d * sizeof(double))
         w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
-        w.descent = <int*> w.buffer(DESCENT, d * sizeof(int))
+        w.descent = <int*> w.buffer(DESCENT, self.n_trees * sizeof(int))
         w.touched = <int*> w.buffer(TOUCHED, rows * sizeof(int))
         w.touched_values = <double*> w.buffer(TOUCHED_VALUES, rows * sizeof(double))
-        w.knot = <double*> w.buffer(KNOT, d * sizeof(double))
+        w.knot = <double*> w.buffer(KNOT, self.span * sizeof(double))
         w.places = <double*> w.piece.x
-        if self.low_data != NULL or self.tree.facts:
+        if self.low_data != NULL or self.tree.n_cached:
             w.places = <double*> w.buffer(PLACES, m * self.span * sizeof(double))
-        if self.tree.facts:
-            places = self.tree.places(w.array(<char*> w.piece.x, m, d, np.dtype(np.float64)))   # may ask the user's functions
+        if self.tree.n_cached:
+            places = self.places(w.array(<char*> w.piece.x, m, d, np.dtype(np.float64)))
             memcpy(w.places, array_data(places), m * self.span * sizeof(double))
         with nogil:
             for i in range(m):
-                if self.low_data != NULL:
-                    self.map_point(<const double*> w.piece.x + i * d, w.places + i * d)
-                w.piece.own[i] = self.value(w.places + i * self.span, w.places + i * self.span)
+                if self.low_data != NULL and self.tree.n_cached == 0:
+                    self.map_point(<const double*> w.piece.x + i * d, w.places + i * self.span)
+                w.piece.own[i] = self.own_value(w.places + i * self.span)
         return 0
 
     cdef void evaluate(self, TreeScratch w, const double* x, Py_ssize_t rows) noexcept nogil:
         """Sums over all terms into w.sums, for the first rows."""
-        cdef Py_ssize_t row
         self.tree.evaluate_into(x, rows, w.sums, w.descent)
-        for row in range(rows):
-            w.sums[row] *= self.scale
 
-    cdef double value(self, const double* x, const double* z) noexcept nogil:
-        return self.scale * self.tree.value(x, z)
+    cdef double own_value(self, const double* x) noexcept nogil:
+        """k(x, x) of an example."""
+        return self.tree.value(x, x) + self.noise
 
     cdef Py_ssize_t rows_of(self, TreeScratch w, const Term* term) noexcept nogil:
         """Which rows of the trees a term touches, and its coordinates there."""
@@ -995,33 +1009,55 @@ cdef class Forest:
 
     # ---- For Python ---------------------------------------------------------------------------
 
+    def places(self, X):
+        """Rows of examples as the trees know them, with what is cached."""
+        columns = [self.mapped(j, X[:, j % self.n_features]) for j in range(self.n_trees)]
+        return self.tree.places(np.stack(columns, axis=1))
+
     def mapped(self, Py_ssize_t j, points):
-        """Values of coordinate j as the trees know them."""
+        """Values of a coordinate as tree j knows them."""
         points = np.asarray(points, dtype=np.float64)
         return points if self.low is None else (points - self.low[j]) * self.stretch[j]
+
+    def unmapped(self, Py_ssize_t j, keys):
+        """Keys of tree j as they came."""
+        return keys if self.low is None else keys / self.stretch[j] + self.low[j]
 
     def by_channel(self, rows, Py_ssize_t labels):
         """Rows (channels * width, n) as (channels, labels, n)."""
         return rows.reshape(self.channels, self.width, rows.shape[1])[:, :labels]
 
     def knots(self, Function function, Py_ssize_t j, int channel, Py_ssize_t labels):
-        """(keys, counts, true coefficients, sizes) of coordinate j, of a channel of the function that these trees are."""
+        """(keys, counts, true coefficients, sizes) of tree j, of a channel of the function."""
         keys, counts, stored, sizes = self.tree.contents(j)
         return keys, counts, function.true_rows(self.by_channel(stored, labels), channel), sizes
 
-    def component(self, Function function, Py_ssize_t j, keys, int channel, Py_ssize_t labels):
-        """f_j of a channel at keys of coordinate j."""
+    def component(self, Function function, Py_ssize_t j, points, int channel, Py_ssize_t labels):
+        """f_j of a channel at values of coordinate j, (len(points), labels): each has its part of the constants."""
+        if not 0 <= j < self.n_features:
+            raise IndexError(f"there is no coordinate {j} of {self.n_features}")
+        total = sum(self.at_keys(function, i, self.mapped(i, points), channel, labels)
+                    for i in range(j, self.n_trees - self.has_constant, self.n_features))
+        if self.has_constant:
+            total = total + self.at_keys(function, self.n_trees - 1, np.zeros(1), channel, labels) / self.n_features
+        return total
+
+    def at_keys(self, Function function, Py_ssize_t j, keys, int channel, Py_ssize_t labels):
+        """What tree j says, at values as it knows them."""
         stored = self.by_channel(self.tree.component(j, keys).T, labels)
-        true = self.scale * function.true_rows(stored, channel).T
-        return np.array([function.outputs.kappa_times(row) for row in true]).reshape(true.shape)
+        true = function.true_rows(stored, channel).T
+        return np.array([self.outputs.kappa_times(row) for row in true]).reshape(true.shape)
 
     def square(self, Function function, int channel, Py_ssize_t labels):
-        """|f|^2 = sum_j sum_p a_jp f_j(p) over the knots p of each coordinate."""
+        """|f|^2 = sum_j sum_p a_jp f_j(p) over the knots p of each tree, and the noise of the terms."""
         cdef Py_ssize_t j
         total = 0.0
-        for j in range(self.n_features):
+        for j in range(self.n_trees):
             keys, _, true, _ = self.knots(function, j, channel, labels)
-            total += np.sum(true.T * self.component(function, j, keys, channel, labels))
+            total += np.sum(true.T * self.at_keys(function, j, keys, channel, labels))
+        if self.noise:
+            alpha = function.coefficients(channel)[:labels].T
+            total += self.noise * np.sum(alpha * [self.outputs.kappa_times(row) for row in alpha])
         return float(total)
 
     def load(self, contents):
@@ -1033,32 +1069,35 @@ cdef class Forest:
             tree.load(j, keys, counts, rows.reshape(self.channels * self.width, len(keys)), sizes)
         self.tree = tree
 
-    def state(self, Py_ssize_t labels):
+    def stored(self):
         """Keys, counts and stored coordinates of all knots, one coordinate after another, and the trees' shapes."""
-        contents = [self.tree.contents(j) for j in range(self.n_features)]
+        labels = self.outputs.kept()
+        contents = [self.tree.contents(j) for j in range(self.n_trees)]
         values = np.concatenate([values for _, _, values, _ in contents], axis=1)
         levels = [[len(sizes), *map(len, sizes)] for _, _, _, sizes in contents]
         sizes = [size for _, _, _, coordinate in contents for size in coordinate]
         return {
             "tree_keys": np.concatenate([keys for keys, _, _, _ in contents]),
             "tree_counts": np.concatenate([counts for _, counts, _, _ in contents]),
-            "tree_values": self.by_channel(values, labels).reshape(self.channels * labels, -1).copy(),
+            "tree_values": self.by_channel(values, labels).reshape(self.channels * labels, values.shape[1]),
             "tree_levels": np.concatenate([np.array(level, dtype=np.int64) for level in levels]),
             "tree_sizes": np.concatenate([np.zeros(0, dtype=np.int32), *sizes]),
         }
 
-    def checked(self, state):
+    def fits(self, state):
+        """ValueError if a state does not make trees."""
+        self.contents_of(state)
+
+    def resume(self, state):
+        self.load(self.contents_of(state))
+
+    def contents_of(self, state):
         """What `load` takes; ValueError if a state does not make trees."""
-        labels = state["labels"]
-        levels = check_array(state["tree_levels"], "tree_levels", np.int64, (-1,))
-        sizes = check_array(state["tree_sizes"], "tree_sizes", np.int32, (-1,))
-        keys = check_array(state["tree_keys"], "tree_keys", np.float64, (-1,))
-        counts = check_array(state["tree_counts"], "tree_counts", np.int32, (len(keys),))
-        values = check_array(state["tree_values"], "tree_values", np.float64, (self.channels * labels, len(keys)))
-        values = values.reshape(self.channels, labels, len(keys))
+        keys, counts, levels, sizes = (state[f"tree_{name}"] for name in ("keys", "counts", "levels", "sizes"))
+        values = state["tree_values"].reshape(self.channels, state["labels"], len(keys))
         loaded, level, first, key = [], 0, 0, 0
         wrong = ValueError("the trees do not fit together")
-        for _ in range(self.n_features):
+        for _ in range(self.n_trees):
             if level >= len(levels) or not 0 <= levels[level] < 40:
                 raise wrong
             blocks = levels[level + 1:level + 1 + levels[level]]
@@ -1069,13 +1108,13 @@ cdef class Forest:
             for n in map(int, blocks):
                 part = sizes[first:first + n]
                 first += n
-                if len(part) != n or (part < 1).any() or (part > (FAN if parts else LEAF)).any():
+                if len(part) != n or (part > (FAN if parts else LEAF)).any():
                     raise wrong
                 if parts and part.sum() != len(parts[len(parts) - 1]):
                     raise wrong
                 parts.append(part)
             n = int(parts[0].sum()) if parts else 0
-            if n > len(keys) - key or (np.diff(keys[key:key + n]) <= 0).any() or (counts[key:key + n] < 1).any():
+            if n > len(keys) - key or (np.diff(keys[key:key + n]) <= 0).any():
                 raise wrong
             loaded.append((keys[key:key + n], counts[key:key + n], values[:, :, key:key + n], parts))
             key += n
@@ -1086,7 +1125,7 @@ cdef class Forest:
     def check_terms(self, points, contents):
         """ValueError unless the trees hold terms at these points."""
         for j, (keys, counts, _, _) in enumerate(contents):
-            own_keys, own_counts = np.unique(self.mapped(j, points[:, j]), return_counts=True)
+            own_keys, own_counts = np.unique(self.mapped(j, points[:, j % self.n_features]), return_counts=True)
             if not (np.array_equal(own_keys, keys) and np.array_equal(own_counts, counts)):
                 raise ValueError("the trees do not hold the terms")
 
@@ -1103,12 +1142,10 @@ cdef open_points(Function f, Scratch w, points):
 cdef class Trees(Function):
     """f on trees and nowhere else.
 
-    Parameters
-    ----------
-    forest : Forest
-    outputs
-        As for `Function`; rows are float64.
+    Rows are float64.
     """
+
+    FIELDS = *Function.FIELDS, Inlined("forest")
 
     cdef readonly Forest forest         # what f is kept in
 
@@ -1157,36 +1194,13 @@ cdef class Trees(Function):
         self.forest.copy_last(n)
 
     def begin_from(self, points, alpha, pairs=None, long long t=0):
-        """Start from f = sum_i alpha_i k(points_i, .); or, for points=None, from the knots `alpha` of each coordinate."""
+        """Start from f = sum_i alpha_i k(points_i, .), or if points is None from the knots of each coordinate."""
         if points is None:
-            if len(alpha) != self.n_features or any(not 1 <= len(true) <= self.width for _, _, true, _ in alpha):
-                raise ValueError(f"the knots are not those of {self.n_features} coordinates and {self.width} outputs")
+            if len(alpha) != self.forest.n_trees or any(not 1 <= len(true) <= self.width for _, _, true, _ in alpha):
+                raise ValueError(f"the knots are not those of {self.forest.n_trees} trees and {self.width} outputs")
             self.forest.load([(keys, counts, true[None], sizes) for keys, counts, true, sizes in alpha])
         else:
             self.start_from(points, alpha, pairs, t)
-
-    def knots(self, Py_ssize_t j, int channel, Py_ssize_t labels):
-        return self.forest.knots(self, j, channel, labels)
-
-    def component(self, Py_ssize_t j, points, int channel, Py_ssize_t labels):
-        return self.forest.component(self, j, self.forest.mapped(j, points), channel, labels)
-
-    def additive_square(self, int channel, Py_ssize_t labels):
-        return self.forest.square(self, channel, labels)
-
-    def state(self):
-        """Named numbers and arrays; no scratch."""
-        return {**self.frame_state(), **self.forest.state(self.outputs.kept())}
-
-    def check_state(self, state):
-        """ValueError unless a state fits."""
-        self.check_frame(state)
-        self.forest.checked(state)
-
-    def restore(self, state):
-        """Continue from a state that has been checked."""
-        self.restore_frame(state)
-        self.forest.load(self.forest.checked(state))
 
     def _check(self):
         Function._check(self)
@@ -1195,14 +1209,13 @@ cdef class Trees(Function):
 
 @cython.final
 cdef class BudgetedTrees(Terms):
-    """f on trees, with its terms in a dictionary to know what to take out of them; not for kernels of the user's own.
+    """f on trees, with its terms in a dictionary: to know what to take out of the trees, and to tell examples apart
+    where there is noise. Not for kernels of the user's own.
 
-    Parameters
-    ----------
-    forest : Forest
-    terms, outputs
-        As for `Terms`; the dictionary keeps points as they came.
+    The dictionary keeps points as they came.
     """
+
+    FIELDS = *Terms.FIELDS, Inlined("forest")
 
     cdef readonly Forest forest         # what f is kept in
 
@@ -1216,6 +1229,7 @@ cdef class BudgetedTrees(Terms):
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
         if learning:
             self.reserve(m)
+            self.reserve_for_budget(w)
         return self.forest.open(<TreeScratch> w, first, m, learning)
 
     def reserve(self, Py_ssize_t candidates):
@@ -1224,8 +1238,8 @@ cdef class BudgetedTrees(Terms):
         cdef Tree tree = self.forest.tree
         tree.reserve(candidates)
         self.dictionary.reserve(candidates)
-        leaves = self.n_features * (2 * (self.dictionary.held + candidates) // LEAF + 2)
-        nodes = 3 * leaves // FAN + 8 * self.n_features
+        leaves = tree.n_coordinates * (2 * (self.dictionary.held + candidates) // LEAF + 2)
+        nodes = 3 * leaves // FAN + 8 * tree.n_coordinates
         tree.reserve_blocks(max(0, leaves - tree.leaves.used + tree.leaves.free),
                             max(0, nodes - tree.nodes.used + tree.nodes.free))
 
@@ -1235,17 +1249,26 @@ cdef class BudgetedTrees(Terms):
         return w.knot
 
     cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
-        self.forest.evaluate(<TreeScratch> w, (<TreeScratch> w).places + i * self.n_features, (last + 1) * self.width)
+        self.forest.evaluate(<TreeScratch> w, (<TreeScratch> w).places + i * self.forest.span, (last + 1) * self.width)
         self.make_true(w, last, out)
 
     cdef void evaluate_slot(self, Scratch w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef int channel
         cdef const double* x = self.knot(<TreeScratch> w, slot)
         self.forest.evaluate(<TreeScratch> w, x, (last + 1) * self.width)
+        if self.forest.noise:
+            self.terms.read(slot, &w.old)
+            for channel in range(last + 1):
+                for k in range(w.old.n):
+                    w.sums[channel * self.width + w.old.labels[k]] += (
+                        self.forest.noise * w.old.stored[channel * w.old.n + k])
         self.make_true(w, last, out)
-        own[0] = self.forest.value(x, x)
+        own[0] = self.forest.own_value(x)
 
     cdef double value_with(self, Scratch w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil:
-        return self.forest.value(self.knot(<TreeScratch> w, slot), (<TreeScratch> w).places + i * self.n_features)
+        cdef const double* x = (<TreeScratch> w).places + i * self.forest.span
+        return self.forest.tree.value(self.knot(<TreeScratch> w, slot), x)
 
     cdef double square(self, Scratch w) noexcept nogil:
         return self.square_over(w, self.dictionary.start, self.dictionary.stop)
@@ -1262,7 +1285,7 @@ cdef class BudgetedTrees(Terms):
 
     cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
         Terms.add(self, w, term, i, t)
-        self.forest.put(<TreeScratch> w, (<TreeScratch> w).places + i * self.n_features, term)
+        self.forest.put(<TreeScratch> w, (<TreeScratch> w).places + i * self.forest.span, term)
 
     cdef void fold(self, Scratch w) noexcept nogil:
         """Fold the terms, and plant them anew."""
@@ -1293,26 +1316,10 @@ cdef class BudgetedTrees(Terms):
         Terms.copy_last(self, n)
         self.forest.copy_last(n)
 
-    def knots(self, Py_ssize_t j, int channel, Py_ssize_t labels):
-        return self.forest.knots(self, j, channel, labels)
-
-    def component(self, Py_ssize_t j, points, int channel, Py_ssize_t labels):
-        return self.forest.component(self, j, self.forest.mapped(j, points), channel, labels)
-
-    def additive_square(self, int channel, Py_ssize_t labels):
-        return self.forest.square(self, channel, labels)
-
-    def state(self):
-        return {**Terms.state(self), **self.forest.state(self.outputs.kept())}
-
-    def check_state(self, state):
-        Terms.check_state(self, state)
+    def fits(self, state):
+        Terms.fits(self, state)
         alive = (state["coefficients"] != 0).any(axis=0)
-        self.forest.check_terms(state["points"][alive], self.forest.checked(state))
-
-    def restore(self, state):
-        Terms.restore(self, state)
-        self.forest.load(self.forest.checked(state))
+        self.forest.check_terms(state["points"][alive], self.forest.contents_of(state))
 
     def _check(self):
         Terms._check(self)
@@ -1332,8 +1339,7 @@ def pass_over_block(double[:, ::1] gram, Py_ssize_t first, const double[::1] y, 
                     double[::1] scores, double step):
     """Examples first, first + 1, ... in turn.
 
-    gram has their kernel values with all examples, scores their f(x), which earlier ones of the block
-    change.
+    gram has their kernel values with all examples, scores their f(x), which earlier ones of the block change.
     """
     cdef Py_ssize_t i, j, m = gram.shape[0]
     cdef double new, change
@@ -1347,18 +1353,22 @@ def pass_over_block(double[:, ::1] gram, Py_ssize_t first, const double[::1] y, 
                     scores[j] += change * gram[j, first + i]
 
 
-def pass_over_tree(Tree tree, const double[:, ::1] points, double scale, const double[::1] y, double[::1] alpha,
-                   double step):
-    """All examples in turn; the tree holds sum_i alpha_i y_i K(x_i, .)."""
-    cdef Py_ssize_t i
+def pass_over_tree(Forest forest, X, const double[::1] y, double[::1] alpha, double step, Py_ssize_t epochs):
+    """All examples in turn, again and again; the empty trees are to hold sum_i alpha_i y_i K(x_i, .)."""
+    cdef Tree tree = forest.tree
+    cdef const double[:, ::1] points = forest.places(X)
+    cdef Py_ssize_t i, epoch
     cdef double new, change, score
-    cdef int[::1] at = np.zeros(points.shape[1], dtype=np.int32)
-    tree.reserve(points.shape[0])
-    with nogil:
-        for i in range(points.shape[0]):
-            tree.evaluate_into(&points[i, 0], 1, &score, &at[0])
-            new = step_of(alpha[i], scale * score, y[i], step)
-            change = (new - alpha[i]) * y[i]
-            alpha[i] = new
-            if change != 0.0:
-                tree.put(&points[i, 0], &change, tree.all_rows, 1)
+    cdef int[::1] at = np.zeros(tree.n_coordinates, dtype=np.int32)
+    for epoch in range(epochs + 1):
+        tree.reserve(len(y))
+        with nogil:
+            for i in range(points.shape[0]):
+                change = alpha[i] * y[i]
+                if epoch:
+                    tree.evaluate_into(&points[i, 0], 1, &score, &at[0])
+                    new = step_of(alpha[i], score + forest.noise * change, y[i], step)
+                    change = (new - alpha[i]) * y[i]
+                    alpha[i] = new
+                if change != 0.0:
+                    tree.put(&points[i, 0], &change, tree.all_rows, 1)

@@ -1,6 +1,4 @@
-"""Functions that are weight vectors: a linear kernel without a budget, O(n_features) or O(non-zeros) per example, and
-feature maps.
-"""
+"""Functions that are weight vectors: of a linear kernel without a budget, and of feature maps."""
 cimport cython
 import numpy as np
 from libc.math cimport sqrt
@@ -12,6 +10,7 @@ from onlinekernels._core.formulas.vecmath cimport ok_adapt_steps, ok_axpy, ok_de
 from onlinekernels._core.functions cimport DENSE_ROW, N_SHARED, OWN, Function, Outputs, Scratch, Term
 from onlinekernels._core.maps cimport FeatureMap
 from onlinekernels._core.points cimport attach_rows
+from onlinekernels._core.schema import Array, Inlined, not_negative, restore, state_of
 
 cdef enum WeightsBuffer:
     FEATURES = N_SHARED
@@ -19,7 +18,7 @@ cdef enum WeightsBuffer:
 
 
 cdef void cut_largest(double* eta, const double* x, double curvature, Py_ssize_t n) noexcept nogil:
-    """Let no curvature eta_j x_j^2 exceed a level, such that their sum is 1: the largest are cut, small ones are not."""
+    """Let no curvature eta_j x_j^2 exceed a level, such that their sum is 1: the largest are cut."""
     cdef Py_ssize_t j, above
     cdef double level = 1.0 / n, last = 0.0, below, part
     while level > last:                         # from below: it rises until no other one comes under it
@@ -45,16 +44,24 @@ cdef class WeightsScratch(Scratch):
     cdef double* changes                # coefficients of a term in f, over labels, then those in v
 
 
+def weight_rows(function, sizes):
+    """How many rows of weights a state has."""
+    return function.channels * sizes["labels"]
+
+
+def has_steps(function):
+    """Whether each weight has a step of its own."""
+    return function.steps is not None
+
+
 cdef class Weights(Function):
     """f(x, y) = scale <w_y, x>.
 
-    Parameters
-    ----------
-    scale : float
-        k(x, z) = scale <x, z>.
-    n_features, channels, outputs
-        As for `Function`; rows are float64.
+    Rows are float64.
     """
+
+    FIELDS = (*Function.FIELDS, Array("weights", np.float64, (weight_rows, "length")),
+              Array("steps", np.float64, ("labels", "length"), not_negative, when=has_steps))
 
     cdef readonly Py_ssize_t length     # weights of one output
     cdef readonly object weights        # (channels * width, length) in frame coordinates
@@ -220,25 +227,14 @@ cdef class Weights(Function):
             raise ValueError(f"weights has {len(weights)} rows, and there are {self.width} outputs")
         self.weights[:len(weights)] = weights
 
-    def state(self):
-        """Named numbers and arrays; no scratch."""
-        weights, kept = self.by_channel(), self.outputs.kept()
-        steps = {} if self.steps is None else {"steps": self.steps[:kept].copy()}
-        return {**self.frame_state(), "weights": weights[:, :kept].reshape(-1, self.length).copy(), **steps}
+    def stored(self):
+        """Weights and steps of the outputs that know something of their own."""
+        kept = self.outputs.kept()
+        return {**Function.stored(self), "weights": self.by_channel()[:, :kept].reshape(-1, self.length),
+                "steps": None if self.steps is None else self.steps[:kept]}
 
-    def check_state(self, state):
-        """ValueError unless a state fits."""
-        self.check_frame(state)
-        rows = self.frame.channels * state["labels"]
-        check_array(state["weights"], "weights", np.float64, (rows, self.length))
-        if self.steps is not None:
-            steps = check_array(state["steps"], "steps", np.float64, (state["labels"], self.length))
-            if (steps < 0).any():
-                raise ValueError("a step is negative")
-
-    def restore(self, state):
-        """Continue from a state that has been checked."""
-        self.restore_frame(state)
+    def resume(self, state):
+        Function.resume(self, state)
         self.by_channel()[:] = state["weights"].reshape(self.frame.channels, state["labels"], self.length)
         if self.steps is not None:
             self.steps[:state["labels"]] = state["steps"]
@@ -303,15 +299,9 @@ cdef class SparseWeights(Weights):
 
 @cython.final
 cdef class MappedWeights(Weights):
-    """f(x, y) = <w_y, phi(x)>.
+    """f(x, y) = <w_y, phi(x)>."""
 
-    Parameters
-    ----------
-    map : FeatureMap
-        phi.
-    channels, outputs
-        As for `Function`.
-    """
+    FIELDS = *Weights.FIELDS, Inlined("map")
 
     cdef readonly FeatureMap map        # phi
 
@@ -363,29 +353,22 @@ cdef class MappedWeights(Weights):
 
     def take_map(self, MappedWeights other):
         """Go on with the features that another function has at present; the parameters of the maps are the same."""
-        self.map.restore(other.map.state())
+        state = state_of(other.map)
+        for name in state:
+            if name.endswith(("points", "origin")):     # which may be of another precision
+                state[name] = state[name].astype(self.dtype)
+        restore(self.map, state)
 
     def widened(self, Py_ssize_t extra, double fill):
         """The state for examples with so many more columns, which held the value `fill` in all of them so far."""
         places, size, features = self.map.widened(extra, fill)
-        state = {**self.state(), **features}
+        state = {**state_of(self), **features}
         for name, new in (("weights", 0.0), ("steps", self.first_step)):
             if name in state:
                 wider = np.full((len(state[name]), size), new)
                 wider[:, places] = state[name]
                 state[name] = wider
         return state
-
-    def state(self):
-        return {**Weights.state(self), **self.map.state()}
-
-    def check_state(self, state):
-        Weights.check_state(self, state)
-        self.map.check_state(state)
-
-    def restore(self, state):
-        self.map.restore(state)
-        Weights.restore(self, state)
 
     def _check(self):
         Weights._check(self)

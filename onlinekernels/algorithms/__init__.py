@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from onlinekernels.algorithms.selftuned import SelfTuned
     from onlinekernels.algorithms.smoother import Smoother
     from onlinekernels.algorithms.stepsize import SVMD
-    from onlinekernels.ensemble import Hedge, OnlineKernelClassifier, OnlineKernelDetector, OnlineKernelRegressor, Stacking
+    from onlinekernels.ensemble import (
+        Hedge, OnlineKernelClassifier, OnlineKernelDetector, OnlineKernelRegressor, Stacking,
+    )
 
 __all__ = [
     "ALMA",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels._core.kernels import mapping
-from onlinekernels._core.trees import Tree, pass_over_block, pass_over_tree
+from onlinekernels._core.functions import Outputs
+from onlinekernels._core.trees import Forest, pass_over_block, pass_over_tree
 from onlinekernels.algorithms.classics import TwoClasses
 from onlinekernels.algorithms.norma import Gradient
 from onlinekernels.base.estimator import only_if
@@ -45,8 +45,7 @@ class Adatron(TwoClasses):
         Additive kernels run on trees.
     step : float
         eta: how far an example moves its coefficient; positive.
-    {encode}
-    {epochs}
+    {encode} {epochs}
 
     {Attributes}
 
@@ -72,24 +71,27 @@ class Adatron(TwoClasses):
     def _plan(self):
         plan = Plan.of(self, Gradient(Fixed(check_positive(self, "step"))))
         if plan.kernel.has_map():
-            raise ValueError(f"The Adatron keeps its examples, and {plan.kernel!r} is a feature map. Use the kernel itself.")
+            raise ValueError(
+                f"The Adatron keeps its examples, and {plan.kernel!r} is a feature map. Use the kernel itself."
+            )
         return plan
 
     def fit(self, X: Examples, y: Any, *, classes: Any = None) -> Self:
         """Forget everything, then make `epochs` passes over X, y; return self."""
-        with self._turn.alone:
-            state, X, y, _ = self._validate_examples(None, X, y, classes, None, None, balanced=True)
+        with self._lock.alone:
+            state, X, y, _ = self._validate_examples(None, X, y, classes, None, whole=True)
             points, alpha = X if not state.sparse else as_csr(X), np.ones(len(y))
             passes = _passes if state.kernel.additive() is None else _passes_on_tree
             with np.errstate(over="ignore", invalid="ignore"):
                 passes(state, points, y, alpha, self.epochs)
             if not (alpha < 1e100).all():
                 raise FloatingPointError(
-                    f"The coefficients diverge: step * k(x, x) should be below 2 for all rows of X. Got step={self.step!r}."
+                    "The coefficients diverge: step * k(x, x) should be below 2 for all rows of X. Got "
+                    f"step={self.step!r}."
                 )
             state.hypothesis.begin_from(np.zeros(1), *state.representation.of_examples(X, (alpha * y)[None]))
             state.hypothesis.t = self.epochs * len(y)
-            self._took_in(len(y))
+            self._commit(len(y))
             self._state = state
         return self
 
@@ -119,13 +121,5 @@ def _passes(state, X, y, alpha, epochs):
 
 
 def _passes_on_tree(state, X, y, alpha, epochs):
-    additive = state.kernel.additive()
-    if additive["bounds"] is not None:
-        low, stretch = mapping(additive["bounds"], X.shape[1])
-        X = (X - low) * stretch
-    tree = Tree(additive["additive"], X.shape[1])
-    for point, label in zip(X, y):
-        tree.add(point, np.array([label]))
-    X = tree.places(X)
-    for _ in range(epochs):
-        pass_over_tree(tree, X, additive["scale"], y, alpha, state.plan.rule.step.rate)
+    forest = Forest(summands=state.kernel.additive(), n_features=X.shape[1], channels=1, outputs=Outputs(1))
+    pass_over_tree(forest, X, y, alpha, state.plan.rule.step.rate, epochs)

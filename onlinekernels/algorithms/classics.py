@@ -1,4 +1,4 @@
-"""The classics for two classes, budgets of their own included: ALMA, Ballseptron, ROMMA, voted Perceptron, Forgetron, Projectron."""
+"""The classics for two classes: ALMA, Ballseptron, ROMMA, voted Perceptron, Forgetron and Projectron."""
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
@@ -10,10 +10,12 @@ from onlinekernels._core import rules as core
 from onlinekernels.algorithms.norma import TIE, Gradient
 from onlinekernels.base import defaults
 from onlinekernels.base.labelvalues import count_labels
-from onlinekernels.base.estimator import OnlineLearner
+from onlinekernels.base.estimator import FunctionEstimator
 from onlinekernels.base.plan import Plan
 from onlinekernels.base.plan import Rule
-from onlinekernels.base.validation import check_count, check_flag, check_not_negative, check_part, check_positive, check_share
+from onlinekernels.base.validation import (
+    check_count, check_flag, check_not_negative, check_part, check_positive, check_share,
+)
 from onlinekernels.budgets import Projecting, Shrinking
 from onlinekernels.kernels import Normalized, as_kernel
 from onlinekernels.losses import Hinge, MulticlassHinge
@@ -39,6 +41,7 @@ __all__ = [
 # ---- Rules of two classes, by the sign of f and its norm ----
 
 
+@dataclass(eq=False, repr=False)
 class Approximate(Rule):
     """ALMA_2: w + (C / sqrt(k)) y x if y w.x <= (1 - alpha) B / sqrt(k), where |w| <= 1.
 
@@ -56,15 +59,15 @@ class Approximate(Rule):
     knows_weights = False
     core_class = core.Approximate
 
-    def __init__(self, alpha, B, C):
-        self.alpha = alpha
-        self.B = B
-        self.C = C
+    alpha: float
+    B: float
+    C: float
 
     def settings(self):
         return {**super().settings(), "threshold": (1.0 - self.alpha) * self.B, "penalty": self.C}
 
 
+@dataclass(eq=False, repr=False)
 class Ball(Rule):
     """The Ballseptron: w moves by the point of a ball around x that is farthest on the wrong side.
 
@@ -81,13 +84,13 @@ class Ball(Rule):
     knows_weights = False
     core_class = core.Ball
 
-    def __init__(self, radius):
-        self.radius = radius
+    radius: float
 
     def settings(self):
         return {**super().settings(), "radius": self.radius}
 
 
+@dataclass(eq=False, repr=False)
 class Relaxed(Rule):
     """ROMMA: the shortest w with y w.x >= 1 in the half space of all that was learned.
 
@@ -104,8 +107,7 @@ class Relaxed(Rule):
     knows_weights = False
     core_class = core.Relaxed
 
-    def __init__(self, aggressive=False):
-        self.aggressive = aggressive
+    aggressive: bool = False
 
     def core(self, function):
         return self.core_class(**self.settings(), aggressive=self.aggressive)
@@ -114,31 +116,24 @@ class Relaxed(Rule):
 class Voted(Gradient):
     """The Perceptron whose hypotheses all vote: they are prefix sums of its terms."""
 
-    _values = {}
     may_change = frozenset()
     knows_weights = False
     keeps_examples = True
     votes = True
     refuses_start = "A voted Perceptron starts from 0: initial cannot say which hypotheses there were."
 
-    def __init__(self):
-        super().__init__(Fixed(1.0))
-
 
 # ---- Learners ----
 
 
-class TwoClasses(OnlineLearner):
-    """A learner of two classes without a choice of loss or an offset.
+class TwoClasses(FunctionEstimator):
+    """An algorithm for two classes without a choice of loss or an offset.
 
     Parameters
     ----------
-    {kernel}
-    {budget}
+    {kernel} {budget}
         |f| is kept exact when a term is dropped.
-    {scale}
-    {encode}
-    {epochs}
+    {scale} {encode} {epochs}
 
     Notes
     -----
@@ -173,14 +168,9 @@ class ALMA(TwoClasses):
         original.
     C : float or None
         The step, times sqrt(k); positive. None is sqrt(2), as in the original.
-    {budget}
-    {scale}
-    {encode}
-    {epochs}
+    {budget} {scale} {encode} {epochs}
 
-    {Attributes}
-
-    {Notes}
+    {Attributes} {Notes}
     Other weights make no difference.
 
     Examples
@@ -234,14 +224,9 @@ class Ballseptron(TwoClasses):
     radius : float
         r, the radius of the balls; positive. It should be smaller than the margin that is there; with a much smaller
         one this is the Perceptron.
-    {budget}
-    {scale}
-    {encode}
-    {epochs}
+    {budget} {scale} {encode} {epochs}
 
-    {Attributes}
-
-    {Notes}
+    {Attributes} {Notes}
     Other weights make no difference.
 
     References
@@ -265,9 +250,6 @@ class Ballseptron(TwoClasses):
     encode: bool | RunningEncoder = False
     epochs: int = 1
 
-    def _plan(self):
-        return Plan.of(self, Ball(check_positive(self, "radius")))
-
 
 @dataclass(eq=False, repr=False)
 class ROMMA(TwoClasses):
@@ -286,14 +268,9 @@ class ROMMA(TwoClasses):
     {kernel}
     aggressive : bool
         Move whenever y w.x < 1, not only after mistakes.
-    {budget}
-    {scale}
-    {encode}
-    {epochs}
+    {budget} {scale} {encode} {epochs}
 
-    {Attributes}
-
-    {Notes}
+    {Attributes} {Notes}
     Other weights make no difference.
 
     Examples
@@ -313,9 +290,6 @@ class ROMMA(TwoClasses):
     encode: bool | RunningEncoder = False
     epochs: int = 1
 
-    def _plan(self):
-        return Plan.of(self, Relaxed(check_flag(self, "aggressive")))
-
 
 @dataclass(eq=False, repr=False)
 class VotedPerceptron(TwoClasses):
@@ -330,13 +304,9 @@ class VotedPerceptron(TwoClasses):
     {kernel}
     vote : bool
         Predict with the majority of the hypotheses; False is their average.
-    {scale}
-    {encode}
-    {epochs}
+    {scale} {encode} {epochs}
 
-    {Attributes}
-
-    {Notes}
+    {Attributes} {Notes}
 
     Examples
     --------
@@ -357,12 +327,13 @@ class VotedPerceptron(TwoClasses):
 
     def _plan(self):
         check_flag(self, "vote")
-        return Plan.of(self, Voted())
+        return Plan.of(self, Voted(Fixed(1.0)))
 
     def _decision(self, state, examples, **how):
         return super()._decision(state, examples, votes=1 if check_flag(self, "vote") else 2, **how)
 
 
+@dataclass(eq=False, repr=False)
 class Projected(Rule):
     """Steps of a Perceptron that the terms take over as far as they can: the budget projects what does not enter.
 
@@ -379,8 +350,7 @@ class Projected(Rule):
     keeps_examples = True
     core_class = core.Projected
 
-    def __init__(self, margin_tolerance=0.0):
-        self.margin_tolerance = margin_tolerance
+    margin_tolerance: float = 0.0
 
     def check(self, plan):
         super().check(plan)
@@ -400,7 +370,7 @@ class Forgetron(TwoClasses):
 
         Q + (sigma phi)^2 + 2 sigma phi - 2 sigma phi^2 mu <= 15/32 M
 
-    where sigma is the absolute coefficient of that term, mu is its margin y_r f(x_r), newcomer included, M counts
+    where sigma is the absolute coefficient of that term, mu is its margin y_r f(x_r), the new term included, M counts
     mistakes, and Q sums up what removals before have added here. So f never forgets faster than it errs, and for k(x,
     x) <= 1 there is a bound: no more than 2 |g|^2 + 4 sum_t max(0, 1 - y_t g(x_t)) mistakes for any g with
     |g| <= sqrt((budget + 1) / log(budget + 1)) / 4.
@@ -411,13 +381,9 @@ class Forgetron(TwoClasses):
         The bound holds for k(x, x) <= 1; `Normalized` makes it so.
     budget : int
         How many terms there may be; at least 1.
-    {scale}
-    {encode}
-    {epochs}
+    {scale} {encode} {epochs}
 
-    {Attributes}
-
-    {Notes}
+    {Attributes} {Notes}
     Dekel, Shalev-Shwartz and Singer (2008), "The Forgetron: a kernel-based Perceptron on a budget".
 
     Examples
@@ -448,7 +414,7 @@ class Forgetron(TwoClasses):
 
 
 @dataclass(eq=False, repr=False)
-class Projectron(OnlineLearner):
+class Projectron(FunctionEstimator):
     """Projectron and Projectron++ (Orabona, Keshet and Caputo 2009): a Perceptron that never forgets a term.
 
     On a mistake, y f(x) <= 0, it adds y k(x, .), as a new term if there is room and the others do not span x. Otherwise
@@ -474,16 +440,11 @@ class Projectron(OnlineLearner):
         eta of margin errors; a positive number.
     budget : int
         How many terms there may be; at least 1. Once they are there, they stay.
-    {class_weight}
-    {scale}
-    {encode}
-    {epochs}
+    {class_weight} {scale} {encode} {epochs}
 
-    {Attributes}
-
-    {Notes}
+    {Attributes} {Notes}
     Orabona, Keshet and Caputo (2009), "Bounded kernel-based online learning". There terms enter as long as delta > eta,
-    and the number of them follows from eta. Other terms than the newcomer are never given up; `Projecting` is the
+    and the number of them follows from eta. Other terms than the new one are never given up; `Projecting` is the
     budget that does so, for all algorithms.
 
     {References}
@@ -531,7 +492,7 @@ class Projectron(OnlineLearner):
         fitted = self._state is not None and self._state.loss.task == "multiclass"
         return self._plan_for(self._loss_of_many() if fitted else self.loss)
 
-    def _first_plan(self, y, classes):
+    def _first_plan(self, X, y, classes):
         many = count_labels(y if classes is None else classes) > 2
         return self._plan_for(self._loss_of_many() if many else self.loss)
 

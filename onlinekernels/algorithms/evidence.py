@@ -4,8 +4,8 @@ With z = u Q diag(scales), the features u in axes Q, rows t and s of the past ha
 
     C_ts = exp(-r |t - s| / 2) [a exp(-|z_t - z_s|^2 / 2) + 1] + noise [t = s]
 
-and log p(Y) = log N(Y | 0, C), summed over outputs, says how likely the rows are under these scales, this amplitude a, noise
-and forgetting r.  It is a function of logarithms alone.
+and log p(Y) = log N(Y | 0, C), summed over outputs, says how likely the rows are under these scales, this amplitude
+a, noise and forgetting r.  It is a function of logarithms alone.
 """
 import math
 
@@ -17,7 +17,7 @@ from onlinekernels._core.transforms import normal_scores
 
 __all__ = ["Evidence", "Features", "Settings", "gradient_axes", "minimize"]
 
-# ---- Features ---------------------------------------------------------------------------------------------------------
+# ---- Features --------------------------------------------------------------------------------------------------------
 
 LEVELS = 33  # quantiles of a column
 TINY = 1e-290  # whose inverse is a number
@@ -112,7 +112,7 @@ class Features:
         return self
 
 
-# ---- The evidence -----------------------------------------------------------------------------------------------------
+# ---- The evidence ----------------------------------------------------------------------------------------------------
 
 FORGETTING = (-2.0, 0.0, 2.0, 3.5)  # free numbers of the forgetting that are tried: memories of 20,000 to 200 rows
 PINNED = 1e-6  # of the mean curvature, along axes in which the function does not change at all
@@ -187,7 +187,7 @@ class Evidence:
         self.settings = Settings(X.shape[1])
 
     def _scaled(self, scales):
-        """Rows along the axes, turned."""
+        """Rows along the axes, transposed."""
         return np.ascontiguousarray((self.X * scales).T)
 
     def value(self, q):
@@ -204,7 +204,8 @@ class Evidence:
 
     def _judged(self, q, with_slopes):
         scales, amplitude, noise, forgetting = self.settings.values(q)
-        return core.judged(self._scaled(scales), self.Y, self.times, self.spread, amplitude, noise, forgetting, with_slopes)
+        rows = self._scaled(scales)
+        return core.judged(rows, self.Y, self.times, self.spread, amplitude, noise, forgetting, with_slopes)
 
     def with_prior(self, q):
         """(minus the log evidence and the log prior, the gradient)."""
@@ -260,7 +261,7 @@ def gradient_axes(outer):
     return axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(d)] < 0.0, -1.0, 1.0)
 
 
-# ---- The descent ------------------------------------------------------------------------------------------------------
+# ---- The descent -----------------------------------------------------------------------------------------------------
 
 MEMORY = 8  # pairs of steps and changes of the gradient
 LONGEST = 2.0  # that a step may be in any coordinate
@@ -268,7 +269,7 @@ HALVINGS = 12  # before a line is given up
 
 
 def minimize(function, start, steps):
-    """(point, value) after at most so many steps downhill; never above the start.
+    """(point, value) after at most `steps` steps downhill; never above the start.
 
     Parameters
     ----------
@@ -359,23 +360,24 @@ def _along(function, point, value, move, slope):
     return None
 
 
-# ---- A metric ---------------------------------------------------------------------------------------------------------
+# ---- A metric --------------------------------------------------------------------------------------------------------
 
 STEPS = 5  # of descent
 
 
-def standard_targets(y, targets):
-    """(targets of the size of 1, their means, their deviations); targets is 0 for labels."""
+def standard_targets(y, weights, targets):
+    """(targets of the size of 1, their means, their deviations, of rows that count); targets is 0 for labels."""
     if not targets:
         places, y = np.unique(y[:, 0], return_inverse=True)
         return np.where(np.arange(len(places)) == y[:, None], 1.0, -1.0), np.zeros(0), np.ones(0)
-    centre, unit = y.mean(axis=0), y.std(axis=0)
+    known = y[weights > 0.0] if weights.any() else y
+    centre, unit = known.mean(axis=0), known.std(axis=0)
     unit = np.where(unit > 1e-12 * np.abs(centre), unit, 1.0)
     return (y - centre) / unit, centre, np.where(unit > 0.0, unit, 1.0)
 
 
 def learned_metric(sample, rotated, axes, settings):
-    """(axes, settings, minus the log of their evidence and prior) a few steps of descent from those given; None for the first.
+    """(axes, settings, minus the log of their evidence and prior) a few steps of descent from those given, if any.
 
     A generator, with a step for each value of the evidence.
     """
@@ -399,7 +401,7 @@ def learned_metric(sample, rotated, axes, settings):
 
 
 def spread_out(weights, most):
-    """Indices of at most so many rows that have a weight, evenly over all."""
+    """Indices of `most` rows that have a weight, or fewer, evenly over all."""
     places = np.flatnonzero(weights > 0.0)
     if len(places) <= most:
         return places

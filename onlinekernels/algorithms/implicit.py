@@ -4,39 +4,29 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from onlinekernels._core import metadescent, rules
 from onlinekernels.algorithms.norma import RATE, self_tuned
 from onlinekernels.base import defaults
-from onlinekernels.base.estimator import OnlineLearner
-from onlinekernels.base.plan import Plan
+from onlinekernels.base.estimator import FunctionEstimator
 from onlinekernels.base.plan import Rule, check_step
 from onlinekernels.base.validation import check_flag, check_not_negative, check_positive
 from onlinekernels.budgets import Smallest
-from onlinekernels.labels import Taxonomy
-from onlinekernels.losses import (
-    Hinge,
-    MulticlassSquared,
-)
-from onlinekernels.steps import as_step
+from onlinekernels.labels import Labels
+from onlinekernels.losses import Hinge, MulticlassSquared
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import (
-        Any,
-        Budget,
-        ClassWeight,
-        KernelLike,
-        LabelStructure,
-        Loss,
-        RunningEncoder,
-        RunningScaler,
-        Step,
+        Any, Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler, Step,
     )
 
 __all__ = ["ILK", "SILK", "Implicit"]
 
 
+@dataclass(eq=False, repr=False)
 class Implicit(Rule):
-    """f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)), with a step eta that may adapt itself (`MetaDescent`).
+    """f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)), with a step that may adapt itself (`MetaDescent`).
 
     Parameters
     ----------
@@ -50,18 +40,17 @@ class Implicit(Rule):
         The arg-min over all labels, not the runner-up alone.
     """
 
-    _values = {"step": lambda rule, name: rule.step is None or check_step(rule, name),
+    _values = {"step": lambda owner, name: None if owner.step is None else check_step(owner, name),
                "regularization": check_not_negative.or_none, "penalty": check_positive, "exact": check_flag}
     forms = frozenset({"one", "pair", "dense", "targets"})
     step_name = "implicit"
     solves_losses = True
     may_change = frozenset({"step", "regularization", "penalty"})
 
-    def __init__(self, step=None, regularization=None, penalty=1.0, exact=False):
-        self.step = step
-        self.regularization = regularization
-        self.penalty = penalty
-        self.exact = exact
+    step: Step | None = None
+    regularization: float | None = None
+    penalty: float = 1.0
+    exact: bool = False
 
     @property
     def is_open(self):
@@ -83,11 +72,17 @@ class Implicit(Rule):
         if self.adapts_step:
             self._check_adapted(loss)
         super().check(plan)
-        if (self.exact or loss.over_all_labels) and plan.label_kernel is not None:
-            raise ValueError(
-                f"The exact implicit step of {loss!r} needs the delta kernel between labels; "
-                f"{'a Taxonomy has' if isinstance(plan.labels, Taxonomy) else 'these labels have'} another."
-            )
+        if self.adapts_step and loss.over_all_labels and plan.label_kernel is not None:
+            raise ValueError(f"step=MetaDescent adapts implicit steps of {loss!r} with the delta kernel between "
+                             f"labels. Got {plan.label_kernel!r}.")
+
+        if self.exact and not loss.over_all_labels and not plan.offset and isinstance(plan.label_kernel, Labels):
+            least, *_, largest = np.linalg.eigvalsh(plan.label_kernel.kernels())
+            if least < 1e-4 * largest:
+                raise ValueError(
+                    f"The exact step of {loss!r} needs a kernel between labels that is positive definite. Got one "
+                    f"whose eigenvalues are from {max(0.0, least):.2g} to {largest:.2g}."
+                )
 
     def _check_adapted(self, loss):
         if self.per_feature:
@@ -98,7 +93,8 @@ class Implicit(Rule):
             raise ValueError(f"step=MetaDescent does not adapt implicit steps of {loss!r}; it does with NORMA.")
         if self.step.offset_step is not None:
             raise ValueError(
-                "offset_step of MetaDescent is for explicit steps: in an implicit step, offsets share the step of f. Leave it at None."
+                "offset_step of MetaDescent is for explicit steps: in an implicit step, offsets share the step of f. "
+                "Leave it at None."
             )
 
     @property
@@ -111,7 +107,7 @@ class Implicit(Rule):
 
 
 @dataclass(eq=False, repr=False)
-class ILK(OnlineLearner):
+class ILK(FunctionEstimator):
     """Implicit online learning with kernels, I (8).
 
     Each step minimizes, over all functions, the distance to the old one plus the regularized loss of
@@ -139,24 +135,14 @@ class ILK(OnlineLearner):
         C: how much a loss counts against staying where f is; positive. It caps the coefficients of the hinges.
     exact : bool
         For the hinges of many classes. False is the paper's step, I (17)-(18), which looks at the best
-        runner-up only; True is the arg-min over all labels (not with a kernel between labels).
-    {average}
-    {budget}
+        runner-up only; True is the arg-min over all labels.
+    {average} {budget}
     offset : bool or None
         Learn offsets b as further coordinates of the same arg-min, without regularization. None decides by the kernel:
         True for a linear one on dense rows, which otherwise goes through 0. `has_offset_` is what was decided.
-    {labels}
-    {class_weight}
-    {scale}
-    {scale_target}
-    {encode}
-    {epochs}
+    {labels} {class_weight} {scale} {scale_target} {encode} {epochs}
 
-    {Attributes}
-
-    {Notes}
-
-    {References}
+    {Attributes} {Notes} {References}
 
     Examples
     --------
@@ -219,18 +205,9 @@ class ILK(OnlineLearner):
         """
         return self_tuned(
             "ILK.self_tuning",
-            lambda z, square: cls(Hinge(1.0), kernel, step=1.0, regularization=z, penalty=(1.0 + z) / square, budget=budget,
-                                  offset=False),
+            lambda z, square: cls(Hinge(1.0), kernel, step=1.0, regularization=z, penalty=(1.0 + z) / square,
+                                  budget=budget, offset=False),
             radius, examples, rate)
-
-    def _plan(self):
-        rule = Implicit(
-            None if self.step is None else as_step(self.step, self),
-            check_not_negative.or_none(self, "regularization"),
-            check_positive(self, "penalty"),
-            check_flag(self, "exact"),
-        )
-        return Plan.of(self, rule)
 
 
 class SILK(ILK):
@@ -246,28 +223,13 @@ class SILK(ILK):
 
     Parameters
     ----------
-    {loss}
-    {kernel}
-    {step}
-    {regularization}
-    {penalty}
-    {exact}
+    {loss} {kernel} {step} {regularization} {penalty} {exact}
     budget : Budget, int, None or "auto"
         Which terms stay; an integer means `Smallest`, None all of them. "auto" is 512 terms on a stream and 4096 in
         `fit`; with a linear kernel it is None, for weights.
-    {offset}
-    {labels}
-    {class_weight}
-    {scale}
-    {scale_target}
-    {encode}
-    {epochs}
+    {offset} {labels} {class_weight} {scale} {scale_target} {encode} {epochs}
 
-    {Attributes}
-
-    {Notes}
-
-    {References}
+    {Attributes} {Notes} {References}
 
     Examples
     --------

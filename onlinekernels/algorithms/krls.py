@@ -9,32 +9,18 @@ import numpy as np
 
 from onlinekernels._core import posterior as core
 from onlinekernels.base import defaults
-from onlinekernels.base.estimator import validate_coverage, learned, OnlineLearner, only_if
+from onlinekernels.base.estimator import FunctionEstimator, learned, UncertainEstimator
 from onlinekernels.base.labelsets import label_column
-from onlinekernels.base.plan import Plan, Rule
+from onlinekernels.base.plan import Rule
 from onlinekernels.base.labelvalues import as_list
 from onlinekernels.losses import MulticlassSquared, Squared
 from onlinekernels.base.validation import (
-    as_csr,
-    bad_parameter,
-    check_integer,
-    check_part,
-    check_positive,
-    check_share,
-    check_targets,
+    as_csr, bad_parameter, check_integer, check_part, check_positive, check_share, check_targets,
 )
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import (
-        Any,
-        Array,
-        ArrayLike,
-        ClassWeight,
-        Examples,
-        Generator,
-        KernelLike,
-        RunningEncoder,
-        RunningScaler,
+        Any, Array, ClassWeight, Examples, Generator, KernelLike, RunningEncoder, RunningScaler,
     )
 
 __all__ = ["KRLS", "Recursive"]
@@ -57,6 +43,7 @@ def check_points(owner, name):
     return None if getattr(owner, name) is None else check_integer(owner, name, 1, 2**31 - 1)
 
 
+@dataclass(eq=False, repr=False)
 class Recursive(Rule):
     """Condition the posterior of f on each example.
 
@@ -80,11 +67,10 @@ class Recursive(Rule):
     refuses_start = ("KRLS knows no initial=: it would not know how sure the function of another model is. "
                      "Copy or load the model to go on from it.")
 
-    def __init__(self, noise, memory, tolerance, budget):
-        self.noise = noise
-        self.memory = memory
-        self.tolerance = tolerance
-        self.budget = budget
+    noise: float | str
+    memory: float
+    tolerance: float
+    budget: int | None
 
     def check(self, plan):
         super().check(plan)
@@ -124,12 +110,8 @@ class Recursive(Rule):
         return core.Innovations(self.core(function), function.outputs, targets)
 
 
-def _is_regression(model):
-    return model._current_loss().task == "regression"
-
-
 @dataclass(eq=False, repr=False)
-class KRLS(OnlineLearner):
+class KRLS(UncertainEstimator, FunctionEstimator):  # type: ignore[misc]  # `progressive` gives other outputs
     """Kernel recursive least squares: it keeps what it knows of f, and how well it knows it.
 
     Each prediction is that of a Gaussian process, f ~ GP(0, k) and y = f(x) + noise, given all examples so far, as far
@@ -163,16 +145,11 @@ class KRLS(OnlineLearner):
     tolerance : float
         A point joins if its variance, given f at all other points, exceeds this times k(x, x); in [0, 1). Without a
         budget 1e-11 is the exact process up to rounding; nothing smaller makes a difference.
-    {class_weight}
-    {scale}
-    {scale_target}
-    {encode}
+    {class_weight} {scale} {scale_target} {encode}
     epochs : int
         Passes that `fit` makes; at least 1. Each counts as new evidence.
 
-    {Attributes}
-
-    {Notes}
+    {Attributes} {Notes}
 
     References
     ----------
@@ -209,83 +186,16 @@ class KRLS(OnlineLearner):
     encode: bool | RunningEncoder = False
     epochs: int = 1
 
-    def _plan(self):
-        rule = Recursive(
-            check_noise(self, "noise"),
-            check_share(self, "memory"),
-            check_part(self, "tolerance"),
-            check_points(self, "budget"),
-        )
-        return Plan.of(self, rule)
-
     # ---- What it knows ------------------------------------------------------------------------
-
-    def progressive(self, X: Examples, y: Any = None, classes: Any = None, sample_weight: ArrayLike | None = None, *,
-                    return_std: bool = False, return_interval: float | None = None, return_proba: bool = False,
-                    return_labels: bool = False) -> Any:
-        """Test, then train: learn like `partial_fit` and return the scores just before each update, and what else is asked for.
-
-        Returns
-        -------
-        scores : array of shape (n,), or (n, n_classes) for classes, (n, n_targets) for many targets
-        std : array of shape (n,), with return_std=True
-            Standard deviations of f.
-        interval : array of shape (2, n), with return_interval=0.9, say
-            Lower and upper ends of intervals that have covered so large a part of late. See `predict_interval`.
-        proba : array of shape (n, n_classes), with return_proba=True
-            Probabilities of the classes; 0 for those that join later.
-        labels : array of length n, with return_labels=True
-            The predictions.
-
-        Examples
-        --------
-        >>> from onlinekernels import KRLS
-        >>> scores, std = KRLS(kernel="gaussian").progressive([[0.0], [0.0]], [1.0, 1.0], return_std=True)
-        >>> scores.round(2), std.round(2)
-        (array([0.  , 0.91]), array([1. , 0.3]))
-        """
-        wanted = {"std": return_std, "interval": return_interval, "proba": return_proba, "labels": return_labels}
-        return self._progressive((X, y, classes, sample_weight, None), *self._requested_outputs(wanted))
-
-    def predict(self, X: Examples, return_std: bool = False) -> Any:
-        """Targets or labels for the rows of X, as of the next example; with return_std=True also standard deviations of f.
-
-        These are without the noise of y, as in scikit-learn's GaussianProcessRegressor.
-        """
-        if not return_std:
-            return super().predict(X)
-        with self._turn.shared:
-            state, _, scores, deviations = self._known(X)
-            return state.answers(scores), state.in_units(deviations, _units(state, scores))
-
-    @only_if(_is_regression, " Classes have predict_proba.")
-    def predict_interval(self, X: Examples, coverage: float = 0.9) -> Array:
-        """Intervals for the targets of the rows of X: array (2, n), lower and upper ends; (2, n, n_targets) for several targets.
-
-        Half their width is the standard deviation of y, noise included, times a factor. A Gaussian would have one
-        factor for each coverage. Data is seldom Gaussian, so the factor is tracked while learning: it grows when an
-        example was outside of the interval, and shrinks when it was inside, so that as many have been inside of late as
-        `coverage` says.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features), or objects
-        coverage : float
-            The part of targets that shall lie inside, in (0, 1).
-        """
-        coverage = validate_coverage(coverage)
-        with self._turn.shared:
-            state, rule, scores, deviations = self._known(X)
-            half = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.half_widths(coverage)[: state.targets]
-            return np.stack([state.numbers(end) for end in state.interval(scores, half)])
 
     def log_density(self, X: Examples, y: Any) -> Any:
         """Logarithms of the predictive density of targets y, or of the probability of labels y, shape (n,).
 
         The density is that of N(f, variance + noise), summed over several targets.
         """
-        with self._turn.shared:
-            state, rule, scores, deviations = self._known(X)
+        with self._lock.shared:
+            state = self._fitted()
+            rule, (scores, deviations) = state.hypothesis.rule, self._known(state, X)
             if state.loss.task != "regression":
                 labels = label_column(y, len(scores))
                 places = state.labels.indices_of(labels)
@@ -297,14 +207,15 @@ class KRLS(OnlineLearner):
             y = check_targets(y, len(scores), state.targets).reshape(len(scores), -1)
             scaler, slope = state.target_scaler, 0.0
             if scaler is not None:
-                (mean, units), slope, y = scaler.values(scores, *scaler.known()), scaler.log_slope(y), scaler.taken_of(y)
+                mean, units = scaler.values(scores, *scaler.known())
+                slope, y = scaler.log_slope(y), scaler.taken_of(y)
             else:
                 mean, units = scores, 1.0
             variance = (deviations**2 + rule.noise)[:, None] * units**2
             return np.sum(slope - 0.5 * ((y - mean) ** 2 / variance + np.log(2.0 * np.pi * variance)), axis=1)
 
     def sample_y(self, X: Examples, n_samples: int = 1, random_state: int | Generator | None = 0) -> Array:
-        """Draw functions: values of f at the rows of X, shape (n, n_samples); (n, n_outputs, n_samples) for several outputs.
+        """Draw functions: values of f at the rows of X, shape (n, n_samples), or (n, n_outputs, n_samples).
 
         Parameters
         ----------
@@ -315,7 +226,7 @@ class KRLS(OnlineLearner):
         if not isinstance(n_samples, numbers.Integral) or isinstance(n_samples, bool) or n_samples < 1:
             raise ValueError(f"n_samples must be a whole number of at least 1. Got {n_samples!r} instead.")
         rng = np.random.default_rng(random_state)
-        with self._turn.shared:
+        with self._lock.shared:
             state = self._fitted()
             examples = self._examples(state, X)
             scores = self._decision(state, examples, trusted=True)
@@ -347,18 +258,22 @@ class KRLS(OnlineLearner):
 
     def _examples(self, state, X):
         """Rows of X as the engine takes them, scaled."""
-        points = self._validate_points(state, self._to_predict(X))
+        points = state.rows_of(self._to_predict(X), type(self).__name__)
         return points if state.plan.takes_objects else state.scaled(points)
 
-    def _known(self, X):
-        """(state, rule, scores, deviations of f) for the rows of X."""
-        state = self._fitted()
+    def _known(self, state, X):
+        """(scores, deviations of f) of the rows of X."""
         examples = self._examples(state, X)
         scores = self._decision(state, examples, trusted=True)
-        return state, state.hypothesis.rule, scores, np.sqrt(state.function.uncertainty(examples))
+        return scores, np.sqrt(state.function.uncertainty(examples))
 
+    def _evaluated(self, state, X):
+        scores, deviations = self._known(state, X)
+        scaler = state.target_scaler
+        units = 1.0 if scaler is None else scaler.brought_back(scores, *scaler.known())[1]
+        return scores, state.in_units(deviations, units)
 
-def _units(state, scores):
-    """What deviations of scores are multiplied by, shape (n, targets); 1 where targets are not scaled."""
-    scaler = state.target_scaler
-    return 1.0 if scaler is None else scaler.brought_back(scores, *scaler.known())[1]
+    def _interval(self, state, X, coverage):
+        rule, (scores, deviations) = state.hypothesis.rule, self._known(state, X)
+        half = np.sqrt(deviations**2 + rule.noise)[:, None] * rule.half_widths(coverage)[: state.targets]
+        return state.interval(scores, half)

@@ -12,23 +12,22 @@ from onlinekernels._core import rules as core
 from onlinekernels._core.errors import row_error
 from onlinekernels.algorithms.classics import TwoClasses
 from onlinekernels.base.estimator import learned
-from onlinekernels.base.plan import Plan
 from onlinekernels.base.plan import Rule
 from onlinekernels.base.status import LearningWarning, level_outside
 from onlinekernels.losses import Hinge
-from onlinekernels.preprocessing.scaling import advanced
 from onlinekernels.base.validation import check_integer, check_positive
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ClassWeight, Examples, KernelLike, RunningEncoder, RunningScaler, Self
 
-__all__ = ["LASVM", "Pairwise"]
+__all__ = ["LASVM", "SMO"]
 
 STEPS = 256  # between two looks at the keyboard
 MOST = 10_000  # times as many make `finish` give up
 
 
-class Pairwise(Rule):
+@dataclass(eq=False, repr=False)
+class SMO(Rule):
     """Steps in pairs of coefficients on the dual problem of the terms.
 
     Parameters
@@ -48,11 +47,10 @@ class Pairwise(Rule):
     evaluates_slots = True
     moves_terms = True
     refuses_start = "LASVM starts from 0: initial cannot say which labels its terms have."
-    core_class = core.Pairwise
+    core_class = core.SMO
 
-    def __init__(self, penalty, tolerance):
-        self.penalty = penalty
-        self.tolerance = tolerance
+    penalty: float
+    tolerance: float
 
     def settings(self):
         return {**super().settings(), "penalty": self.penalty, "tolerance": self.tolerance}
@@ -115,7 +113,7 @@ class LASVM(TwoClasses):
     --------
     >>> from onlinekernels import LASVM
     >>> model = LASVM("linear", penalty=10.0).fit([[0.0], [1.0], [3.0], [9.0]], [-1, -1, 1, 1])
-    >>> sorted(zip(model.support_vectors_[:, 0].tolist(), model.dual_coef_[0].round(3).tolist()))  # that face each other
+    >>> sorted(zip(model.support_vectors_[:, 0].tolist(), model.dual_coef_[0].round(3).tolist()))
     [(1.0, -0.5), (3.0, 0.5)]
     >>> model.decision_function([[1.0], [2.0], [3.0]]).round(3).tolist()
     [-1.0, 0.0, 1.0]
@@ -123,7 +121,7 @@ class LASVM(TwoClasses):
     True
     """
 
-    _rule = Pairwise
+    _rule = SMO
 
     kernel: KernelLike | None = None
     _: KW_ONLY
@@ -143,7 +141,7 @@ class LASVM(TwoClasses):
     def _plan(self):
         if self.random_state is not None:
             check_integer(self, "random_state", 0)
-        return Plan.of(self, Pairwise(check_positive(self, "penalty"), check_positive(self, "tolerance")))
+        return super()._plan()
 
     @learned
     def gap_(self, state: Any) -> Any:
@@ -154,7 +152,7 @@ class LASVM(TwoClasses):
         return state.hypothesis.rule.gap()
 
     def fit(self, X: Examples, y: Any = None, *, classes: Any = None, initial: Any = None) -> Self:
-        """Forget everything, then learn X, y in random order, and again what makes a pair, until `gap_` is small; return self.
+        """Forget everything, then learn X, y in random order, and again what makes a pair, until `gap_` is small.
 
         Parameters
         ----------
@@ -168,7 +166,7 @@ class LASVM(TwoClasses):
 
         Of the examples that are terms now this is the support vector machine. Learning can go on afterwards.
         """
-        with self._turn.alone:
+        with self._lock.alone:
             self._finish(self._fitted())
         return self
 
@@ -186,14 +184,14 @@ class LASVM(TwoClasses):
         rule, order = state.hypothesis.rule, np.random.default_rng(self.random_state)
         scaler = state.engine.scaler
         if scaler is not None:  # all rows are there: no row is scaled by the first few
-            scaler.load(advanced(scaler, X, wanted=False)[0])
+            scaler.load(scaler.advanced(X, wanted=False)[0])
             scaler.frozen = True
         try:
-            candidates = Candidates(state, X, y, weights)
+            candidates = WorkingSet(state, X, y, weights)
             chosen = order.permutation(len(X))
             for epoch in range(self.epochs):
                 self._learn_rows(before, state, X, y, weights, chosen, len(candidates.sequence))
-                candidates.take_in(chosen)
+                candidates.absorb(chosen)
                 self._finish(state)
                 rule.rows_gap, chosen = candidates.look(self._decision)
                 if rule.rows_gap <= self.tolerance:
@@ -217,7 +215,7 @@ class LASVM(TwoClasses):
             if not hasattr(error, "row"):
                 raise
             named = row_error(FloatingPointError, chosen[error.row], error.what)
-            validation.tell(named, error.rows_learned)
+            validation.add_rows_learned(named, error.rows_learned)
             raise named from None
 
 
@@ -227,7 +225,7 @@ def give_up(what, advice):
     warnings.warn(message, LearningWarning, stacklevel=level_outside())
 
 
-class Candidates:
+class WorkingSet:
     """Rows of `fit` that may still enter.
 
     Parameters
@@ -245,7 +243,7 @@ class Candidates:
             self.may_enter &= weights > 0
         self.sequence = np.zeros(0, dtype=np.intp)  # the row that was learned at each t
 
-    def take_in(self, chosen):
+    def absorb(self, chosen):
         """These have been learned in this order."""
         self.sequence = np.concatenate([self.sequence, chosen])
 

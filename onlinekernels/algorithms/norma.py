@@ -3,29 +3,21 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 from onlinekernels._core import metadescent, rules
 from onlinekernels.base.labelvalues import count_labels
-from onlinekernels.base.estimator import OnlineLearner
+from onlinekernels.base.estimator import FunctionEstimator
 from onlinekernels.base.plan import Plan
 from onlinekernels.base.plan import Rule, check_step
 from onlinekernels.base.validation import bad_parameter, check_flag, check_not_negative, check_positive
 from onlinekernels.losses import Hinge, Mistake, MulticlassHinge
-from onlinekernels.steps import Fixed, as_step
+from onlinekernels.steps import Fixed
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import (
-        Any,
-        Budget,
-        ClassWeight,
-        KernelLike,
-        LabelStructure,
-        Loss,
-        RunningEncoder,
-        RunningScaler,
-        Step,
+        Any, Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler, Step,
     )
 
 __all__ = ["NORMA", "Gradient", "Perceptron", "drift_rates", "self_tuned"]
@@ -34,6 +26,7 @@ RATE = 0.5  # of the votes of learners for all drift rates
 TIE = 1e-300  # a margin so small that only ties and mistakes fall short of it
 
 
+@dataclass(eq=False, repr=False)
 class Gradient(Rule):
     """f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .), with a step eta that may adapt itself (`MetaDescent`).
 
@@ -53,13 +46,12 @@ class Gradient(Rule):
     takes_gradient_steps = True
     advice = "a smaller step, or SILK, whose steps cannot overshoot"
 
-    def __init__(self, step, regularization=0.0, exact_norms=False):
-        self.step = step
-        self.regularization = regularization
-        self.exact_norms = exact_norms
+    step: Step = field()
+    regularization: float = 0.0
+    exact_norms: bool = False
 
     def check(self, plan):
-        loss, largest = plan.loss, self.step.size(1)
+        loss, largest = plan.loss, self.step.checked_size(math.inf, 1)
         if largest * self.regularization > 1:
             raise ValueError(
                 f"step * regularization must be at most 1, so that old coefficients shrink and do not change "
@@ -77,6 +69,10 @@ class Gradient(Rule):
         """All losses have a gradient."""
 
     @property
+    def largest_step(self):
+        return 1.0 / self.regularization if self.regularization else math.inf
+
+    @property
     def core_class(self):
         """Another rule if the step adapts."""
         return metadescent.AdaptiveGradient if self.adapts_step else rules.Gradient
@@ -89,7 +85,7 @@ class Gradient(Rule):
 
 
 @dataclass(eq=False, repr=False)
-class NORMA(OnlineLearner):
+class NORMA(FunctionEstimator):
     """Naive Online Regularized-risk Minimization Algorithm, K (9).
 
     Each example moves the hypothesis down the gradient of its regularized loss::
@@ -98,27 +94,14 @@ class NORMA(OnlineLearner):
 
     Parameters
     ----------
-    {loss}
-    {kernel}
+    {loss} {kernel}
     step : float or Step
         eta_t: how far an example moves f; a number means `Fixed`. step * regularization must not exceed 1.
     regularization : float
         lambda: how fast old coefficients decay; at least 0.
-    {average}
-    {budget}
-    {offset}
-    {labels}
-    {class_weight}
-    {scale}
-    {scale_target}
-    {encode}
-    {epochs}
+    {average} {budget} {offset} {labels} {class_weight} {scale} {scale_target} {encode} {epochs}
 
-    {Attributes}
-
-    {Notes}
-
-    {References}
+    {Attributes} {Notes} {References}
 
     Examples
     --------
@@ -173,7 +156,7 @@ class NORMA(OnlineLearner):
         The learner of z makes at most M(z) mistakes, K (43)-(45) (it is `bounds.norma_mistakes_untuned`, where this
         margin costs nothing), and the vote of N of them at most
 
-            (rate M + log N + m log 1 / (1 - 1/examples)) / log(2 / (1 + exp(-rate))),    M = min M(z) over all z there are
+            (rate M + log N + m log 1 / (1 - 1/examples)) / log(2 / (1 + exp(-rate))),    M = min M(z) over all z
 
         since whenever the vote is wrong, half of the weights at least are, and lose all but exp(-rate) of theirs. With
         rate 0.5 that is 2.3 M + 4.6 (log N + 1), and M is near K's bound for the tuned algorithm: E exceeds B^2 + B
@@ -210,17 +193,13 @@ class NORMA(OnlineLearner):
         """
         return self_tuned(
             "NORMA.self_tuning",
-            lambda z, square: cls(Hinge((1.0 + z) * square / 2.0), kernel, step=1.0, regularization=z / (1.0 + z), budget=budget,
-                                  offset=False),
+            lambda z, square: cls(Hinge((1.0 + z) * square / 2.0), kernel, step=1.0, regularization=z / (1.0 + z),
+                                  budget=budget, offset=False),
             radius, examples, rate)
-
-    def _plan(self):
-        regularization = check_not_negative(self, "regularization")
-        return Plan.of(self, Gradient(as_step(self.step, self), regularization))
 
 
 @dataclass(eq=False, repr=False)
-class Perceptron(OnlineLearner):
+class Perceptron(FunctionEstimator):
     """The kernel Perceptron: on a mistake, y f(x) <= 0, add y k(x, .).
 
     It is `NORMA` with a zero margin, no regularization and step 1.
@@ -234,19 +213,9 @@ class Perceptron(OnlineLearner):
     update : "runner-up", "uniform" or None
         For many classes, what is taken from whom: all from the best of the wrong labels, or the same from each.
         None is two classes or, if the first call shows or names more, "runner-up".
-    {average}
-    {budget}
-    {offset}
-    {class_weight}
-    {scale}
-    {encode}
-    {epochs}
+    {average} {budget} {offset} {class_weight} {scale} {encode} {epochs}
 
-    {Attributes}
-
-    {Notes}
-
-    {References}
+    {Attributes} {Notes} {References}
 
     Examples
     --------
@@ -289,7 +258,7 @@ class Perceptron(OnlineLearner):
         fitted = self._state is not None and self._state.loss.task == "multiclass"
         return self._plan_for(self._loss_of_many() if fitted else self.loss)
 
-    def _first_plan(self, y, classes):
+    def _first_plan(self, X, y, classes):
         if self.update is None and count_labels(y if classes is None else classes) > 2:
             return self._plan_for(self._loss_of_many())
         return self._plan_for(self.loss)

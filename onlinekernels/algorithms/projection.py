@@ -5,34 +5,24 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from onlinekernels._core import rules
-from onlinekernels.base.estimator import OnlineLearner
+from onlinekernels.base.estimator import FunctionEstimator
 from onlinekernels.base.plan import Plan
 from onlinekernels.base.plan import Rule
 from onlinekernels.base.validation import Real, bad_parameter, check_flag, check_positive
-from onlinekernels.losses import (
-    Absolute,
-    GraphHinge,
-    Hinge,
-    Insensitive,
-    MulticlassHinge,
-    Novelty,
-    SquaredInsensitive,
-)
+from onlinekernels.losses import Absolute, GraphHinge, Hinge, Insensitive, MulticlassHinge, Novelty, SquaredInsensitive
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import (
-        Budget,
-        ClassWeight,
-        KernelLike,
-        LabelStructure,
-        Loss,
-        RunningEncoder,
-        RunningScaler,
+        Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler,
     )
 
 __all__ = ["Aggressive", "PassiveAggressive", "Projection"]
 
 
+check_radius = Real("a number from 1e-100 to 1e100", lambda value: 1e-100 < value < 1e100)
+
+
+@dataclass(eq=False, repr=False)
 class Aggressive(Rule):
     """The shortest way to no loss, or to less: passive-aggressive steps, and projections (H).
 
@@ -46,16 +36,15 @@ class Aggressive(Rule):
         |f| stays within it.
     """
 
-    _values = {"penalty": check_positive.or_none, "squared": check_flag, "radius": check_positive.or_none}
+    _values = {"penalty": check_positive.or_none, "squared": check_flag, "radius": check_radius.or_none}
     forms = frozenset({"one", "pair", "targets"})
     step_name = "passive-aggressive"
     may_change = frozenset({"penalty"})
     core_class = rules.Aggressive
 
-    def __init__(self, penalty=None, squared=False, radius=None):
-        self.penalty = penalty
-        self.squared = squared
-        self.radius = radius
+    penalty: float | None = None
+    squared: bool = False
+    radius: float | None = None
 
     @property
     def solves_losses(self):
@@ -64,7 +53,7 @@ class Aggressive(Rule):
 
     @property
     def losses(self):
-        """Those with a constraint to meet. Without a cap only the tube matters, and the squared loss has the same one."""
+        """Those with a constraint to meet. Without a cap only the tube matters, and the squared loss has the same."""
         fine = (Hinge, Novelty, Absolute, Insensitive, MulticlassHinge, GraphHinge)
         return fine if self.penalty is not None else (*fine, SquaredInsensitive)
 
@@ -84,7 +73,7 @@ class Aggressive(Rule):
 
 
 @dataclass(eq=False, repr=False)
-class PassiveAggressive(OnlineLearner):
+class PassiveAggressive(FunctionEstimator):
     """Passive-aggressive: change f as little as possible so that the example is right.
 
     The implicit step without regularization (I section 5). ``variant`` "PA" always meets the margin
@@ -100,20 +89,9 @@ class PassiveAggressive(OnlineLearner):
         C, the aggressiveness of PA-I and PA-II; positive.
     variant : "PA", "PA-I" or "PA-II"
         How far an example may move f: as far as it takes, up to a cap, or against a squared loss.
-    {budget}
-    {offset}
-    {labels}
-    {class_weight}
-    {scale}
-    {scale_target}
-    {encode}
-    {epochs}
+    {budget} {offset} {labels} {class_weight} {scale} {scale_target} {encode} {epochs}
 
-    {Attributes}
-
-    {Notes}
-
-    {References}
+    {Attributes} {Notes} {References}
 
     Examples
     --------
@@ -145,11 +123,8 @@ class PassiveAggressive(OnlineLearner):
         return Plan.of(self, Aggressive(None if self.variant == "PA" else penalty, squared=self.variant == "PA-II"))
 
 
-check_radius = Real("a number from 1e-100 to 1e100", lambda value: 1e-100 < value < 1e100)
-
-
 @dataclass(eq=False, repr=False)
-class Projection(OnlineLearner):
+class Projection(FunctionEstimator):
     """Move f to the nearest function that suits the example, H Fig. 2 and Fig. 4.
 
     For `Hinge` the functions that suit are those with y f(x) >= margin, for the insensitive losses those
@@ -167,20 +142,11 @@ class Projection(OnlineLearner):
     radius : float or None
         gamma, from 1e-100 to 1e100. The ball is kept at O(1) per step; a budget that drops a term costs one more kernel
         row. None is no ball.
-    {budget}
-    {offset}
+    {budget} {offset}
         It is not part of |f|.
-    {labels}
-    {scale}
-    {scale_target}
-    {encode}
-    {epochs}
+    {labels} {scale} {scale_target} {encode} {epochs}
 
-    {Attributes}
-
-    {Notes}
-
-    {References}
+    {Attributes} {Notes} {References}
 
     Examples
     --------
@@ -204,6 +170,3 @@ class Projection(OnlineLearner):
     scale_target: bool | str | RunningScaler = False
     encode: bool | RunningEncoder = False
     epochs: int = 1
-
-    def _plan(self):
-        return Plan.of(self, Aggressive(radius=check_radius.or_none(self, "radius")))

@@ -11,8 +11,7 @@ from onlinekernels.base import validation
 from onlinekernels._core.selftuned import Metric, SelfTuning, tuned_member
 from onlinekernels.algorithms.evidence import Evidence, Features, Settings, learned_metric, spread_out, standard_targets
 from onlinekernels.algorithms.krls import KRLS
-from onlinekernels.base.composite import OnlineComposite
-from onlinekernels.base.composite import CompositePlan
+from onlinekernels.base.composite import CombinedEstimator, CompositePlan
 from onlinekernels.base.defaults import Data
 from onlinekernels.base.estimator import learned
 from onlinekernels.base.labelsets import ManyLabels
@@ -37,7 +36,7 @@ MIXTURE = ((0.2, 0.5), (0.5, 1.0), (0.5, 2.5))  # shares and widths of the kerne
 WORTH = 10.0  # nats of evidence by which another kernel must be better, once replaying it forgets what is kept no more
 
 
-# ---- Members ----------------------------------------------------------------------------------------------------------
+# ---- Members ---------------------------------------------------------------------------------------------------------
 
 
 def mixture(amplitude=1.0, distance=1.0):
@@ -83,10 +82,6 @@ class Posterior:
             raise ValueError("a member is for other rows or targets")
         self.state = state
 
-    def check_learned(self):
-        """ValueError unless what is learned can be read again."""
-        self.state.check_learned()
-
     def _check(self):
         self.state.engine._check()
 
@@ -105,11 +100,13 @@ class Tuned(Posterior):
 
     def __init__(self, budget, n_features, targets, metric=None):
         self.metric, self.transform = metric, None
-        self.unit, self.map = np.ones(targets), np.eye(n_features) / math.sqrt(n_features)  # distances are |u map - v map|
+        self.unit = np.ones(targets)
+        self.map = np.eye(n_features) / math.sqrt(n_features)  # distances are |u map - v map|
         self.axes, self.settings = None, np.zeros(n_features + 4)
         loss = "squared" if targets else "multiclass_squared"
         if metric is None:
-            krls = KRLS(loss, mixture(distance=math.sqrt(n_features)), budget=budget, scale=True, scale_target=targets > 0)
+            kernel = mixture(distance=math.sqrt(n_features))
+            krls = KRLS(loss, kernel, budget=budget, scale=True, scale_target=targets > 0)
         else:
             self.features, self.axes, self.settings, self.centre, self.unit = metric
             scales, amplitude, noise, forgetting = Settings(n_features).values(self.settings)
@@ -136,7 +133,7 @@ class Tuned(Posterior):
         return evidence.with_prior(self.settings)[0] + len(X) * float(np.log(self.unit).sum())
 
     def summary(self, share):
-        """(roots of the metric's diagonal, noise, memory, share), if it counts for so much among those that learn a kernel."""
+        """(roots of the metric's diagonal, noise, memory, share), for its share among those that learn a kernel."""
         _, _, noise, forgetting = self.values()
         return np.sqrt((self.map**2).sum(axis=1)), noise, math.exp(-forgetting), share
 
@@ -211,7 +208,7 @@ class Maker:
         """
         X, y, weights = rows
         features = Features(X)
-        Y, centre, unit = standard_targets(y, self.targets)
+        Y, centre, unit = standard_targets(y, weights, self.targets)
         there = spread_out(weights, sampled)
         sample = features(X[there]), Y[there], there.astype(float), weights[there]
         yield None
@@ -241,15 +238,15 @@ class Maker:
     def state_of(self, member):
         """What a member has learned, by name."""
         if not self.targets:
-            member.model.state.take_labels(ManyLabels(member.label_codes, False))
+            member.model.state.labels = ManyLabels(member.label_codes, False)
         return {**member.model.to_dict(), "status": member.status}
 
-    def restored(self, name, saved, joined):
-        """The member that `state_of` described, where so many labels have joined; ValueError if its parts do not fit each other."""
+    def restored(self, name, saved, n_labels):
+        """The member that `state_of` described, where `n_labels` were seen; ValueError if its parts do not fit."""
         model = self._plain() if name == PLAIN else self._tuned(Tuned.metric_of(saved, self.n_features, self.targets))
         model.restore(saved)
         codes = () if self.targets else model.state.labels.order
-        if not all(type(code) is int and 0 <= code < joined for code in codes):
+        if not all(type(code) is int and 0 <= code < n_labels for code in codes):
             raise ValueError("the labels of a member are none")
         if not (saved["status"] is None or isinstance(saved["status"], str)):
             raise ValueError("it does not say why a member is disabled")
@@ -295,7 +292,7 @@ def learned_now(tuning):
     return metric, *together([model.summary(share) for model, share in zip(models, shares, strict=True)])[1:]
 
 
-# ---- The estimator ----------------------------------------------------------------------------------------------------
+# ---- The estimator ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,8 +305,8 @@ class SelfTunedPlan(CompositePlan):
 
 
 @dataclass(eq=False, repr=False)
-class SelfTuned(OnlineComposite):
-    """A posterior that learns its kernel on the stream: which features matter, how much noise there is, how fast to forget.
+class SelfTuned(CombinedEstimator):
+    """A posterior that learns its kernel on the stream: which features matter, how noisy y is, how fast to forget.
 
     Nothing has to be set. After 100, 200, 400, ... examples, at most 4000 apart, the latest are looked at as a whole:
     their evidence, the probability of all of them under a kernel, is followed uphill as a function of one scale for
@@ -336,9 +333,7 @@ class SelfTuned(OnlineComposite):
         How many examples are kept to learn the kernel from; at least 100.
     frozen : bool
         Keep the kernel as it is: no examples are looked at again until this is False. It may be set at any time.
-    {class_weight}
-    {encode}
-    {epochs}
+    {class_weight} {encode} {epochs}
 
     {Attributes}
 
@@ -393,23 +388,19 @@ class SelfTuned(OnlineComposite):
         kinds, n_features = KINDS[plan.axes], X.shape[1]
         return SelfTuning(Maker(kinds, plan.budget, n_features, targets), kinds, plan.window, n_features, targets)
 
-    def _set_up(self, composition):
-        composition.frozen = bool(self.frozen)
+    def _set_up(self, state):
+        state.backend.frozen = bool(self.frozen)
 
-    def _learn(self, before, state, X, y, weights=None, **others):
-        state.composition.frozen = bool(self.frozen)
-        answers = super()._learn(before, state, X, y, weights, **others)
-        if not state.warned:
-            warn_of_members(state, shared_status([member.model.state for member in state.composition.members]))
-        return answers
+    def _warn(self, state):
+        warn_of_members(state, shared_status([member.model.state for member in state.backend.members]), self)
 
     def refresh(self) -> Self:
         """Learn the kernel from the examples that are kept, now; return self.
 
         The next time is counted from here as if this had been one of the fixed times.
         """
-        with self._turn.alone:
-            self._fitted().composition.refresh()
+        with self._lock.alone:
+            self._fitted().backend.refresh()
         return self
 
     # ---- What was learned ---------------------------------------------------------------------
@@ -417,32 +408,36 @@ class SelfTuned(OnlineComposite):
     @learned
     def n_terms_(self, state: Any) -> int:
         """Number of points of all members."""
-        return sum(member.model.n_terms for member in state.composition.members)
+        return sum(member.model.n_terms for member in state.backend.members)
 
     @learned
     def relevance_(self, state: Any) -> Any:
-        """How much each feature counts for distances, {name: share}: they sum to 1. With several learned members, these count as in `weights_`."""
-        return dict(zip(state.names(), state.composition.relevance().tolist(), strict=True))
+        """How much each feature counts for distances, {name: share}: they sum to 1. Learned members count as in
+        `weights_`. A column that was encoded counts as all that it became, one that never changed not at all."""
+        shares = state.backend.relevance()
+        *_, first, second = state.backend.members[-1].model.state.scaler.numbers[:4]
+        shares[first == second] = 0.0
+        return self._by_column(state, (shares / max(shares.sum(), 1e-300)).tolist())
 
     @learned
     def metric_(self, state: Any) -> Any:
         """M such that the squared distance of rows is (u - v)^T M (u - v), u and v their features on one footing."""
-        return learned_now(state.composition)[0]
+        return learned_now(state.backend)[0]
 
     @learned
     def noise_(self, state: Any) -> Any:
         """The variance of y about f that was learned, where the variance of y is 1."""
-        return learned_now(state.composition)[1]
+        return learned_now(state.backend)[1]
 
     @learned
     def memory_(self, state: Any) -> Any:
         """What is left of f's variance after one example, as it was learned."""
-        return learned_now(state.composition)[2]
+        return learned_now(state.backend)[2]
 
     @learned
     def history_(self, state: Any) -> Any:
-        """What was learned when: {"t", "alarm", "relevance", "noise", "memory"}, arrays with an entry for each refresh."""
-        history = state.composition.refreshes
+        """What was learned when: {"t", "alarm", "relevance", "noise", "memory"}, arrays with one entry a refresh."""
+        history = state.backend.refreshes
         found = [together(kinds) for _, _, kinds in history]
         roots = np.array([root for root, _, _ in found]).reshape(len(history), state.n_features)
         return {

@@ -8,7 +8,7 @@ import numpy as np
 
 from onlinekernels.base import validation
 from onlinekernels.base.members import task_of
-from onlinekernels.base.composite import CompositePlan, OnlineComposite
+from onlinekernels.base.composite import CompositeEstimator, CompositePlan
 from onlinekernels.base.state import validate_top, largest
 from onlinekernels.base.estimator import learned
 from onlinekernels._core.smoother import Smoothing
@@ -42,7 +42,7 @@ class SmootherPlan(CompositePlan):
 
 
 @dataclass(eq=False, repr=False)
-class Smoother(OnlineComposite):
+class Smoother(CompositeEstimator):
     """Local averages: what the rows near an example say, weighted by a kernel, over a budget of rows.
 
     f(x) = sum_i k(x_i, x) y_i / sum_i k(x_i, x). The loss decides what is averaged: numbers (the regression of Nadaraya
@@ -61,14 +61,11 @@ class Smoother(OnlineComposite):
         How weights fall with the distance. None is a Gaussian whose width is half the distance to the third nearest
         row.
     budget : int, Recent or Reservoir
-        Which rows are kept: the latest so many, or a uniform sample of all.
+        Which rows are kept: the latest ones, or a uniform sample of all.
     neighbours : int or None
         The unit of distances is that to so near a row, wherever an example is; at least 1 and at most 64. None is for
         distances as they are.
-    {class_weight}
-    {scale}
-    {encode}
-    {epochs}
+    {class_weight} {scale} {encode} {epochs}
 
     {Attributes}
 
@@ -104,16 +101,16 @@ class Smoother(OnlineComposite):
     def _settings(self):
         loss = as_loss("squared" if self.loss is None else self.loss, self)
         if type(loss) not in (Squared, MulticlassSquared, NuNovelty):
-            raise ValueError("The 'loss' parameter of Smoother must be 'squared' for numbers, 'multiclass_squared' for classes "
-                             f"or 'nunovelty' for a detector. Got {loss!r} instead.")
+            raise ValueError("The 'loss' parameter of Smoother must be 'squared' for numbers, 'multiclass_squared' for "
+                             f"classes or 'nunovelty' for a detector. Got {loss!r} instead.")
         loss.validate()
         kernel, neighbour = self.kernel, 0
         if kernel is None:
             kernel, neighbour = Gaussian(WIDTH), NEIGHBOUR
         kernel = as_kernel(kernel, self)
         if type(kernel) not in (Gaussian, Laplacian):
-            raise validation.bad_parameter(self, "kernel", "a Gaussian, a Laplacian or None: weights that fall with the distance",
-                                           self.kernel)
+            expected = "a Gaussian, a Laplacian or None: weights that fall with the distance"
+            raise validation.bad_parameter(self, "kernel", expected, self.kernel)
         kernel.validate()
         if self.neighbours is not None:
             neighbour = validation.check_integer(self, "neighbours", 1, FARTHEST)
@@ -137,7 +134,9 @@ class Smoother(OnlineComposite):
         kernel, budget = plan.kernel, plan.budget
         city_block = isinstance(kernel, Laplacian)
         rate = float(kernel.rate) if city_block else 0.5 / float(kernel.width) ** 2
-        sample = {"uniform": True, "memory": budget.memory or 0, "seed": int(budget.seed)} if isinstance(budget, Reservoir) else {}
+        sample = {}
+        if isinstance(budget, Reservoir):
+            sample = {"uniform": True, "memory": budget.memory or 0, "seed": int(budget.seed)}
         rows = {"n_features": X.shape[1], "targets": max(1, targets), "rate": rate, "city_block": city_block,
                 "size": int(budget.size), "neighbour": plan.neighbour, **sample}
         return Smoothing(task_of(self), rows, plan.memory, plan.nu)
@@ -145,17 +144,12 @@ class Smoother(OnlineComposite):
     @learned
     def n_terms_(self, state: Any) -> int:
         """Number of rows that are kept."""
-        return int(state.composition.rows.n)
+        return int(state.backend.rows.n)
 
     @learned
     def support_vectors_(self, state: Any) -> Any:
         """The rows that are kept, scaled as they came where rows are scaled."""
-        return state.composition.kept()[0]
-
-    weights_ = property(lambda self: self._none("weights_"), doc="Does not exist: there are no members.")
-
-    def _none(self, name):
-        raise AttributeError(f"Smoother has no {name}: it is not made of others.")
+        return state.backend.kept()[0]
 
     def contributions(self, x: Any, top: int | None = 5, label: Any = None) -> Any:
         """Which rows that are kept speak for a prediction, and how much; see `KRLS.contributions`.
@@ -164,16 +158,16 @@ class Smoother(OnlineComposite):
         against the label; for a detector 1.
         """
         top = validate_top(top)
-        with self._turn.shared:
+        with self._lock.shared:
             state = self._fitted()
-            composition = state.composition
+            backend = state.backend
             row = self._member_row(state, x)
-            points, said = composition.kept()
+            points, targets = backend.kept()
             scores, _ = self._known_rows(state, row)
             if state.labels is not None:
                 place = state.output(scores, label)
-                said = np.where(said[:, 0] == place, 1.0, -1.0)
+                targets = np.where(targets[:, 0] == place, 1.0, -1.0)
             else:
                 state.output(scores, label)
-                said = said[:, 0] if state.loss.task == "regression" else np.ones(len(points))
-            return largest(points, said, composition.shares(row), top)
+                targets = targets[:, 0] if state.loss.task == "regression" else np.ones(len(points))
+            return largest(points, targets, backend.shares(row), top)

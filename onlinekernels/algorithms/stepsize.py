@@ -5,19 +5,21 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from onlinekernels.algorithms.norma import Gradient
-from onlinekernels.base.estimator import OnlineLearner
+from onlinekernels.base.estimator import FunctionEstimator
 from onlinekernels.base.plan import Plan
 from onlinekernels.steps import MetaDescent, check_one_step
 from onlinekernels.base.validation import check_flag, check_memory, check_not_negative, check_positive
 
 if TYPE_CHECKING:
-    from onlinekernels.annotations import Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler
+    from onlinekernels.annotations import (
+        Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler,
+    )
 
 __all__ = ["SVMD"]
 
 
 @dataclass(eq=False, repr=False)
-class SVMD(OnlineLearner):
+class SVMD(FunctionEstimator):
     """Step-size adaptation in a Hilbert space, V Algorithm 2.
 
     It is `NORMA` with ``step=MetaDescent(step, meta_step, memory)``: the step grows while successive
@@ -26,8 +28,7 @@ class SVMD(OnlineLearner):
 
     Parameters
     ----------
-    {loss}
-    {kernel}
+    {loss} {kernel}
     step : float
         eta_0, the first step; positive.
     meta_step : float
@@ -48,19 +49,9 @@ class SVMD(OnlineLearner):
     budget : Budget, int, None or "auto"
         Which terms stay; an integer means `Recent`, None all of them. "auto" is 512 terms on a stream and 4096 in
         `fit`; with a linear kernel it is None, for weights.
-    {offset}
-    {labels}
-    {class_weight}
-    {scale}
-    {scale_target}
-    {encode}
-    {epochs}
+    {offset} {labels} {class_weight} {scale} {scale_target} {encode} {epochs}
 
-    {Attributes}
-
-    {Notes}
-
-    {References}
+    {Attributes} {Notes} {References}
 
     Examples
     --------

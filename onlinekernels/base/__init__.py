@@ -1,1 +1,1 @@
-"""What all algorithms share: the plan, the state, the learner and what it shows."""
+"""What all algorithms share: the plan, the state, the estimator and what it shows."""

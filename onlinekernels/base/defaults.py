@@ -8,6 +8,8 @@ from collections import namedtuple
 
 import numpy as np
 
+from onlinekernels._core.arrays import check_array
+from onlinekernels._core.points import Rows
 from onlinekernels.budgets import Unlimited
 from onlinekernels.kernels import Constant, Gaussian, Linear, Normalized, Sum
 from onlinekernels.steps import Fixed, InverseSqrt
@@ -15,7 +17,7 @@ from onlinekernels.base.validation import as_csr
 
 __all__ = [
     "Data", "budget", "gaussian", "kernel", "normalized", "offset", "process", "regularization", "resized", "step",
-    "unit", "width",
+    "unit", "WarmUpRows", "width",
 ]
 
 AUTO = "auto"  # a budget that is chosen by the call
@@ -60,7 +62,7 @@ def width(kernel):
 
 
 def resized(kernel, factor):
-    """The same with a width so many times as large.
+    """The same with a width `factor` times as large.
 
     >>> resized(Gaussian(3.0) + 1, 2.0)
     Gaussian(width=6.0) + Constant()
@@ -139,3 +141,140 @@ def budget(kind):
     return lambda loss, data, kernel: (
         Unlimited() if kernel.linear_scale() is not None else kind(512 if data.rows is None else 4096)
     )
+
+
+# ---- The first rows of a stream, by which the width of a default kernel is chosen ----
+
+LOOKS = (10, 100)  # rows after which that is
+
+
+class WarmUpRows:
+    """The first rows of a stream with their targets and weights. `open`, which may fail, then `commit`.
+
+    >>> warm_up = WarmUpRows()
+    >>> for x in np.arange(0.0, 400.0, 40.0):
+    ...     warm_up.open(np.array([[x]]), np.array([1.0]), None)
+    ...     warm_up.commit(1)
+    >>> warm_up.left, warm_up.unit(), warm_up.after_look().left
+    (0, 128.0, 90)
+    """
+
+    def __init__(self, parts=None, looks=LOOKS):
+        self.parts = parts  # (rows, targets, weights or None), those of the open block included; None without any
+        self.n = 0 if parts is None else len(parts[0])  # how many of them are learned
+        self.is_open = False
+        self.looks = looks  # that are still to come
+
+    @property
+    def left(self):
+        """Rows that are missing to the next look."""
+        return self.looks[0] - self.n
+
+    def rows(self, done=0):
+        """(rows, targets, weights or None) that are learned, with `done` ones of the open block; None without any."""
+        n = self.n + done * self.is_open
+        if n == 0:
+            return None
+        X, y, weights = self.parts
+        return (X, y, weights) if n == len(X) else (X[:n], y[: n * (len(y) // len(X))], _first(weights, n))
+
+    def open(self, X, y, weights):
+        """Get ready to learn some more rows; X and y may be views of what others change."""
+        before = self.rows()
+        if before is None:
+            parts = _appended(None, X), _appended(None, y), None if weights is None else _appended(None, weights)
+        else:
+            known = before[2]
+            if (weights is None) != (known is None):
+                weights = np.ones(len(X)) if weights is None else weights
+                known = np.ones(len(before[0])) if known is None else known
+            weights = None if weights is None else _appended(known, weights)
+            parts = _appended(before[0], X), _appended(before[1], y), weights
+        self.__dict__.update(parts=parts, is_open=True)
+
+    def commit(self, done):
+        """The first `done` rows of the open block, if there is one, are learned."""
+        if self.is_open:
+            self.__dict__.update(n=self.n + done, is_open=False)
+
+    def unit(self):
+        """The size of features in these rows."""
+        return unit(self.rows()[0])
+
+    def after_look(self):
+        """What to go on with after a look; None after the last."""
+        return WarmUpRows(self.rows(), self.looks[1:]) if len(self.looks) > 1 else None
+
+    def widened(self, extra, fill):
+        """The same with more features, which have the value `fill` in all rows."""
+        if self.n == 0:
+            return self
+        X, *rest = self.rows()
+        return WarmUpRows((np.pad(X, ((0, 0), (0, extra)), constant_values=fill), *rest), self.looks)
+
+    def to_dict(self, done=0):
+        """All of it as arrays by name, with `done` rows of an open block."""
+        rows = self.rows(done)
+        if rows is None:
+            return {"looks": len(self.looks)}
+        X, y, weights = rows
+        points = {"X": X} if not isinstance(X, Rows) else {"indptr": X.indptr, "indices": X.indices, "data": X.data}
+        return {"looks": len(self.looks), **points, "y": y, **({} if weights is None else {"weights": weights})}
+
+    @classmethod
+    def restored(cls, learned, n_features, dtype, sparse):
+        """What `to_dict` described; ValueError if its parts do not fit each other."""
+        looks, X = learned["looks"], None
+        if type(looks) is not int or not 1 <= looks <= len(LOOKS):
+            raise ValueError("the first rows were looked at too often")
+        if sparse and "data" in learned:
+            kinds = (("indptr", np.int64), ("indices", np.int32), ("data", np.float64))
+            X = Rows(*(check_array(learned[name], name, kind, (-1,)) for name, kind in kinds), n_features)
+        elif not sparse and "X" in learned:
+            X = _owned_array(learned["X"], dtype, (-1, n_features))
+        if X is None:
+            return cls(looks=LOOKS[-looks:])
+        if not 0 < len(X) <= LOOKS[-looks] or not sparse and not np.isfinite(X).all():
+            raise ValueError("the first rows are too many, or not finite")
+        y = _owned_array(learned["y"], np.float64, (-1,))
+        weights = learned.get("weights")
+        if weights is not None:
+            weights = _owned_array(weights, np.float64, (len(X),))
+            if not (np.isfinite(weights).all() and (weights >= 0).all()):
+                raise ValueError("the weights of the first rows are negative or not finite")
+        return cls((X, y, weights), LOOKS[-looks:])
+
+    def check_targets(self, n_targets, task, n_labels):
+        """ValueError unless the targets are such as the engine takes."""
+        if self.parts is None:
+            return
+        X, y, _ = self.parts
+        fits = y.shape == (len(X) * n_targets,) and np.isfinite(y).all()
+        if task == "binary":
+            fits = fits and np.isin(y, (-1.0, 1.0)).all()
+        elif task == "multiclass":
+            fits = fits and (y == np.floor(y)).all() and (y >= 0).all() and (y < n_labels).all()
+        if not fits:
+            raise ValueError("the targets of the first rows do not fit the loss")
+
+
+def _owned_array(array, dtype, shape):
+    """A copy with the dtype object that numpy shares, as one from a pickle has not: pickles have the same bytes."""
+    array = check_array(array, "the first rows", dtype, shape)
+    copy = np.empty(array.shape, dtype=dtype)
+    copy[:] = array
+    return copy
+
+
+def _appended(before, more):
+    """Rows or numbers, one after the other; copies."""
+    if isinstance(more, Rows):
+        if before is None:
+            return more
+        indptr = np.append(before.indptr, before.indptr[-1] + more.indptr[1:])
+        indices, data = (np.append(getattr(before, name), getattr(more, name)) for name in ("indices", "data"))
+        return Rows(indptr, indices, data, more.n_features)
+    return more.copy() if before is None else np.concatenate([before, more])
+
+def _first(array, n):
+    return None if array is None else array[:n]

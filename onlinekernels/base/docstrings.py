@@ -1,9 +1,10 @@
 """Docstrings that share what they say: what a base class describes, derived classes point to.
 
-A line ``{name}`` of its own, in the docstring of a class, stands for the entry of that name in the docstring of the
-nearest base that has one: the entry's line, and its description below.  Further lines below the name add to the
-description.  ``{Notes}``, or the name of another section, stands for that whole section; ``{Attributes}`` for the
-public properties that end in an underscore, each with its own docstring.  A name that no base describes stays as it is.
+A line ``{name}`` of its own, or of several such names, in the docstring of a class, stands for the entry of that name
+in the docstring of the nearest base that has one: the entry's line, and its description below. Further lines below the
+name add to the description. ``{Notes}``, or the name of another section, stands for that whole section;
+``{Attributes}`` for the public properties that end in an underscore, each with its own docstring. A name that no base
+describes stays as it is.
 
 `Parameterized` does this for every class that derives from it, when the class is made; so `help`, Sphinx and doctest
 see the whole text.  `like` does it for a function, or a class without such a base, by what another one says.
@@ -32,35 +33,41 @@ import re
 
 __all__ = ["LINES_ADDED", "entries", "fill", "like"]
 
-_PLACE = re.compile(r"( *)\{(\w+)\}")
+_PLACES = re.compile(r"( *)(\{\w+\}(?: \{\w+\})*)")
 _ENTRY = re.compile(r"([\w]+(?:, \w+)*)(?: : .*)?")
 LINES_ADDED: dict[str, int] = {}  # {name of a class or function: lines that its docstring has more than in the file}
 
 
 def fill(cls):
     """Put what the bases say into the docstring of a class."""
-    _fill(cls, lambda name: _said_by_bases(cls, name))
+    _fill(cls, lambda name: _described_by_bases(cls, name))
 
 
 def like(*others):
     """A decorator that puts what others say into the docstring of a function or class."""
-    said = {name: lines for other in others for name, lines in entries(other.__doc__).items()}
+    described = {name: lines for other in others for name, lines in entries(other.__doc__).items()}
 
     def filled(thing):
-        _fill(thing, said.get)
+        _fill(thing, described.get)
         return thing
 
     return filled
 
 
-def _fill(thing, said):
-    """Put `said(name)` in the places of names; nothing without a docstring, as under ``python -OO``."""
+def _fill(thing, described):
+    """Put `described(name)` in the places of names; nothing without a docstring, as under ``python -OO``."""
     lines = (thing.__doc__ or "").split("\n")
     whole = []
     for line in lines:
-        place = _PLACE.fullmatch(line) if "{" in line else None
-        found = said(place[2]) if place else None
-        whole += [line] if found is None else [place[1] + part if part else part for part in found]
+        places, filled = _PLACES.fullmatch(line) if "{" in line else None, []
+        for place in places[2].split() if places else ():
+            found = described(place[1:-1])
+            if found is None:
+                found = [place]
+            elif filled and found[1:] and not found[1].strip("-"):  # a section
+                filled.append("")
+            filled += [places[1] + part if part else part for part in found]
+        whole += filled if places else [line]
     if whole != lines:
         thing.__doc__ = "\n".join(whole)
         LINES_ADDED[f"{thing.__module__}.{thing.__qualname__}"] = len(whole) - len(lines)
@@ -91,15 +98,15 @@ def entries(doc):
                 found.update(dict.fromkeys(names[1].split(", "), entry))
         section.append(line)
         entry.append(line)
-    return {name: _without_last_blanks(said) for name, said in found.items()}
+    return {name: _without_last_blanks(described) for name, described in found.items()}
 
 
-def _said_by_bases(cls, name):
+def _described_by_bases(cls, name):
     """Lines of an entry or a section; None if no base has it."""
     if name == "Attributes":
         return _attributes(cls)
     found = (entries(vars(base).get("__doc__")).get(name) for base in cls.__mro__[1:-1])
-    return next((said for said in found if said is not None), None)
+    return next((described for described in found if described is not None), None)
 
 
 def _attributes(cls):

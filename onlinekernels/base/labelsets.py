@@ -1,11 +1,12 @@
 """Label sets: between what users call their classes and the numbers that losses see."""
+import functools
+
 import numpy as np
 
 from onlinekernels.base.labelvalues import (
-    as_list, check_same, distinct_labels, is_continuous, keys_of, label_array, label_column, label_key, object_array,
-    plain, shown, shown_list, sorted_indices,
+    as_list, distinct_labels, is_continuous, label_array, label_column, object_array, plain, shown, shown_list,
+    sorted_indices,
 )
-from onlinekernels.base.validation import Argument, Sentence
 
 __all__ = ["BinaryLabels", "ManyLabels", "among_seen", "first_among_equals", "label_column"]
 
@@ -36,9 +37,8 @@ CONTINUOUS = (
 class LabelSet:
     """Labels and the targets that stand for them; a subclass says which, and what scores choose."""
 
-    _targets: dict[object, float] = {}  # by the key of a label
+    _targets: dict[object, float] = {}  # of each label
     _short = _targets  # those that need no longer look
-    class_order = None  # how the labels are shown, if not in their own order
 
     def encode_one(self, y):
         """Target of one label, or None if that takes a longer look."""
@@ -49,16 +49,11 @@ class LabelSet:
 
     def _looked_up(self, y):
         """Targets of labels, None for unknown ones."""
-        targets = [self._targets.get(key) for key in keys_of(y)]
-        if y.dtype == object:
-            for label, target in zip(y, targets):
-                if target is not None:
-                    check_same(self.label_of(target), label)
-        return targets
+        return [self._targets.get(label) for label in as_list(y)]
 
     def indices_of(self, labels):
         """Targets of a list of labels, None for unknown ones."""
-        return self._looked_up(object_array(labels))
+        return [self._targets.get(label) for label in labels]
 
     def agree(self, scores, y):
         """Whether the labels that scores choose are those of an array; a label that is not known never is."""
@@ -66,12 +61,11 @@ class LabelSet:
 
     def weights(self, table):
         """Weight of each label, in order of the targets, from a dictionary; 1 for those it does not name."""
-        table = {label_key(label): weight for label, weight in table.items()}
-        return [table.get(label_key(label), 1.0) for label in self.order]
+        return [table.get(label, 1.0) for label in self.order]
 
     def is_invalid(self, table):
         """Whether a dictionary has a label that is unknown, and lacks one that is known: scikit-learn's rule."""
-        named, known = {label_key(label) for label in table}, {label_key(label) for label in self.order}
+        named, known = set(table), set(self.order)
         return not named <= known and not known <= named
 
 
@@ -109,7 +103,7 @@ class BinaryLabels(LabelSet):
         self.order = as_list(classes)
         # Only the label 1 has been seen: its counterpart may turn out to be -1 or 0.
         self.negative_is_open = negative_is_open
-        self._targets = self._short = dict(zip(map(label_key, self.order), (-1.0, 1.0)))
+        self._targets = self._short = dict(zip(self.order, (-1.0, 1.0)))
         if negative_is_open:
             self._short = {1: 1.0}  # any other label decides which set it is
 
@@ -141,14 +135,10 @@ class BinaryLabels(LabelSet):
             if label == 1 and seen.dtype.kind != "u":
                 return cls(np.array([-1, 1], dtype=seen.dtype), negative_is_open=True)
             return cls(np.array([-1, 1] if label == -1 else [0, 1], dtype=seen.dtype))
-        raise ValueError(Sentence(
-            f"y holds one class only, {shown(seen)}, and two are needed: pass ", Argument("classes", "[...]"),
-            " with both labels on the first call. (Labels -1/1, 0/1 and booleans need no classes.)"
-        ))
-
-    def label_of(self, target):
-        """The label of a target."""
-        return self.order[target > 0]
+        raise ValueError(
+            f"y holds one class only, {shown(seen)}, and two are needed: pass classes=[...] with both labels on the "
+            "first call. (Labels -1/1, 0/1 and booleans need no classes.)"
+        )
 
     def encode(self, y):
         """(targets -1.0 or +1.0, labels to go on with); ValueError for an unknown label."""
@@ -216,7 +206,7 @@ class BinaryLabels(LabelSet):
 
 def _holds(y, number):
     """Whether a column holds a small whole number, also where numpy has no such comparison."""
-    return number in keys_of(y) if y.dtype.kind not in "biuf" else bool((y == number).any())
+    return number in as_list(y) if y.dtype.kind not in "biuf" else bool((y == number).any())
 
 
 def _in_order(y, name):
@@ -224,7 +214,7 @@ def _in_order(y, name):
     if y.dtype != object:
         seen = np.unique(y)
         return label_array(as_list(seen)) if seen.dtype.kind in "US" else seen  # no wider than they are
-    seen = list(distinct_labels(as_list(y)).values())
+    seen = distinct_labels(as_list(y))
     order = sorted_indices(seen)
     if order is None:
         raise ValueError(f"{name} must hold labels of one kind that can be sorted, such as numbers or strings.")
@@ -252,29 +242,25 @@ class ManyLabels(LabelSet):
     """Any number of hashable labels; new ones may join unless the set is fixed.
 
     Immutable, like `BinaryLabels`. A target is the label's index in the order of appearance, or in
-    the order of `classes` where they were given. Users may see them in another order, `class_order`.
+    the order of `classes` where they were given. Users see them sorted; if they cannot be compared, in that order.
 
     >>> labels = ManyLabels.first_seen(np.array(["b", "a", "b"]))
     >>> targets, labels = labels.encode(np.array(["b", "a", "c"]))
     >>> targets.tolist(), labels.classes.tolist()
-    ([0.0, 1.0, 2.0], ['b', 'a', 'c'])
+    ([0.0, 1.0, 2.0], ['a', 'b', 'c'])
     """
 
-    def __init__(self, order, fixed, class_order=None):
+    def __init__(self, order, fixed):
         self.order = order
         self.fixed = fixed
-        self.class_order = class_order
-        self._targets = self._short = {label_key(label): float(i) for i, label in enumerate(order)}
-        is_other = class_order is not None and list(class_order) != list(range(len(order)))
-        self._shown = np.array(class_order, dtype=np.intp) if is_other else None
+        self._targets = self._short = {label: float(i) for i, label in enumerate(order)}
         self._table = _table(order)
-        self._classes = None
 
     @classmethod
     def first_seen(cls, y, classes=None, structure=None):
         """No labels yet; or those of `classes`, or of a label structure, and no others."""
         if classes is not None:
-            classes = list(distinct_labels(as_list(classes_column(classes))).values())
+            classes = distinct_labels(as_list(classes_column(classes)))
             if len(classes) < 2:
                 raise ValueError(f"classes must hold at least two different labels. Got {shown_list(classes)}.")
         if structure is not None:
@@ -286,26 +272,19 @@ class ManyLabels(LabelSet):
             if missing:
                 raise ValueError(f"classes contains {missing[0]!r}, which is not in {type(structure).__name__}.")
         if classes is not None:
-            order = sorted_indices(classes)
-            return cls(classes if order is None else [classes[i] for i in order], True)
+            return cls([classes[i] for i in sorted_indices(classes) or range(len(classes))], True)
         return cls([], False)
 
-    @property
+    @functools.cached_property
+    def class_order(self):
+        """Targets of the labels in the order that users see."""
+        class_order = sorted_indices(self.order)
+        return np.arange(len(self.order)) if class_order is None else np.array(class_order, dtype=np.intp)
+
+    @functools.cached_property
     def classes(self):
         """The labels as an array, in the order that users see."""
-        if self._classes is None:
-            class_order = range(len(self.order)) if self.class_order is None else self.class_order
-            self._classes = label_array([self.order[i] for i in class_order])
-        return self._classes
-
-    def in_sorted_order(self):
-        """The same labels, shown in sorted order where there is one."""
-        class_order = sorted_indices(self.order)
-        return self if class_order is None else ManyLabels(self.order, self.fixed, class_order)
-
-    def label_of(self, target):
-        """The label of a target."""
-        return self.order[int(target)]
+        return label_array([self.order[i] for i in self.class_order])
 
     def encode(self, y):
         """(indices, labels to go on with); ValueError for a label outside a fixed set."""
@@ -321,48 +300,41 @@ class ManyLabels(LabelSet):
         if self.fixed:
             unknown = labels[targets.index(None)]
             raise ValueError(f"y contains an unknown label, {unknown!r}; expected one of {shown_list(self.order)}.")
-        order = list(distinct_labels(labels, self.order).values())
-        class_order = None if self.class_order is None else [*self.class_order, *range(len(self.order), len(order))]
-        return ManyLabels(order, False, class_order).encode(y)
+        return ManyLabels(distinct_labels(labels, self.order), False).encode(y)
 
     def _at_once(self, y):
-        """Targets of labels that are small numbers, as members of ensembles have, all at once; None for others."""
+        """Targets of labels that are small numbers, all at once; None for others."""
         if self._table is None or y.dtype.kind not in "iuf" or not len(y):
             return None
         if not 0 <= y.min() <= y.max() < len(self._table):
             return None
-        places = y.astype(np.intp)
-        if y.dtype.kind == "f" and (places != y).any():
+        codes = y.astype(np.intp)
+        if y.dtype.kind == "f" and (codes != y).any():
             return None
-        targets = self._table[places]
+        targets = self._table[codes]
         return None if np.isnan(targets).any() else targets
 
     def first_of_best(self, scores):
         """Place of the largest score in the order that users see; among equals the first."""
         if scores.shape[1] == 0:
             raise ValueError("No label has been learned yet.")
-        if self._shown is None:
-            return scores.argmax(axis=1)
-        if len(self._shown) == scores.shape[1]:
-            return scores[:, self._shown].argmax(axis=1)
-        known = np.flatnonzero(self._shown < scores.shape[1])  # another thread may be about to add labels
-        return known[scores[:, self._shown[known]].argmax(axis=1)]
+        return scores[:, self._shown(scores)].argmax(axis=1)
+
+    def _shown(self, scores):
+        """Columns of scores in the order that users see; another thread may be about to add labels."""
+        n, class_order = scores.shape[1], self.class_order
+        return class_order if n == len(class_order) else class_order[class_order < n]
 
     def chosen(self, scores):
         """The target with the largest score; among equals the first in the order that users see."""
-        best = self.first_of_best(scores)
-        return best if self._shown is None else self._shown[best]
-
-    def best_of_one(self, scores):
-        """Index of the label with the largest of some scores, 1-d; among equals the first of `classes`."""
-        best = int(scores.argmax())
-        if self._shown is None or np.count_nonzero(scores == scores[best]) == 1:
-            return best
-        return next(place for place in self.class_order if place < len(scores) and scores[place] == scores[best])
+        return self._shown(scores)[self.first_of_best(scores)]
 
     def decode(self, scores):
         """The label with the largest score; among equals the first of `classes`."""
-        return self.classes[self.first_of_best(scores)]
+        best = self.first_of_best(scores)
+        if scores.shape[1] < len(self.order):
+            best = np.flatnonzero(self.class_order < scores.shape[1])[best]
+        return self.classes[best]
 
     def decode_before(self, scores, before):
         """`decode` among the first `before` labels, those seen before each example; None where there were none."""
@@ -381,30 +353,24 @@ class ManyLabels(LabelSet):
 
     def as_learned(self, before, targets, n_seen):
         """The labels that were seen."""
-        if self.fixed or n_seen == len(self.order):
-            return self
-        class_order = None if self.class_order is None else [place for place in self.class_order if place < n_seen]
-        return ManyLabels(self.order[:n_seen], False, class_order)
+        return self if self.fixed or n_seen == len(self.order) else ManyLabels(self.order[:n_seen], False)
 
     def agreeing_with(self, classes):
         """These labels, or None if `classes` names others."""
-        return self if set(self._targets) == set(keys_of(classes_column(classes))) else None
+        return self if set(self._targets) == set(as_list(classes_column(classes))) else None
 
     def state(self):
         """Plain values from which `restore` makes the same labels."""
-        return {"order": list(self.order), "fixed": self.fixed, "class_order": self.class_order}
+        return {"order": list(self.order), "fixed": self.fixed}
 
     @classmethod
     def restore(cls, state):
-        order, fixed, class_order = restored_list(state["order"]), state["fixed"], state["class_order"]
+        order, fixed = restored_list(state["order"]), state["fixed"]
         if len(distinct_labels(order)) != len(order):
             raise ValueError("a label appears twice")
         if type(fixed) is not bool:
             raise ValueError("it does not say whether the labels are fixed")
-        if class_order is not None:
-            if any(type(place) is not int for place in class_order) or sorted(class_order) != list(range(len(order))):
-                raise ValueError("the labels are not shown once each")
-        return cls(order, fixed, class_order)
+        return cls(order, fixed)
 
 
 def _table(order):

@@ -1,17 +1,15 @@
-"""What a label is: how labels are read, told apart, and given back as they came.
+"""What a label is: how labels are read, compared, and given back as they came.
 
 Two labels are the same if Python says that they are equal: 1, 1.0 and True are one label, "1" is another.  NumPy
 would merge more than that (whole numbers beyond 2**53 become floats, trailing zero characters get lost, nanoseconds
 become plain numbers), so an array of labels is of a plain kind only if it gives back the very labels that went in;
-otherwise it is an array of objects.  Moments are the same if they are the same instant, whatever their unit.
+otherwise it is an array of objects.
 """
-import datetime
-
 import numpy as np
 
 from onlinekernels.base.validation import check_column, refuse_masked
 
-__all__ = ["label_column", "column", "label_array", "as_list", "plain", "label_key", "keys_of", "distinct_labels"]
+__all__ = ["label_column", "column", "label_array", "as_list", "plain", "distinct_labels"]
 
 # What an array of labels of one type must be.
 PLAIN_KINDS = {
@@ -117,67 +115,12 @@ def _is_missing(label):
         return not isinstance(label, np.ndarray)
 
 
-# ---- Telling apart -----------------------------------------------------------------------------
-
-
-def label_key(label):
-    """What a label is looked up by: itself, or for moments without a time zone the instant."""
-    if isinstance(label, (np.datetime64, np.timedelta64)):
-        return _instant(label)
-    if isinstance(label, datetime.date) and getattr(label, "tzinfo", None) is None:
-        # pandas' moments know nanoseconds
-        return _instant(label.to_datetime64() if hasattr(label, "to_datetime64") else np.datetime64(label))
-    if isinstance(label, datetime.timedelta):
-        return _instant(label.to_timedelta64() if hasattr(label, "to_timedelta64") else np.timedelta64(label))
-    return label
-
-
-def _instant(moment):
-    """A moment or a length of time whatever its unit: in microseconds or nanoseconds if these are exact, or as it is.
-
-    >>> _instant(np.datetime64("1970-01-02")), _instant(np.datetime64(1, "ns")), _instant(np.timedelta64(1, "Y"))
-    (('M', 'us', 86400000000), ('M', 'ns', 1), ('m', 'timedelta64[Y]', 1))
-    """
-    kind, unit = moment.dtype.kind, np.datetime_data(moment.dtype)[0]
-    if kind == "M" or unit not in ("Y", "M", "generic"):  # a year has no fixed number of days
-        for finer in ("us", "ns"):
-            exact = moment.astype(f"{kind}8[{finer}]")
-            if exact.astype(moment.dtype) == moment:  # neither cut off nor out of range
-                return kind, finer, int(exact.astype(np.int64))
-    return kind, str(moment.dtype), int(moment.astype(np.int64))
-
-
-def keys_of(labels):
-    """`label_key` of each label of an array, as a list."""
-    if labels.dtype.kind == "O":
-        return [label_key(label) for label in labels]
-    if labels.dtype.kind in "mM":
-        seen, places = np.unique(labels, return_inverse=True)
-        keys = [_instant(moment) for moment in seen]
-        return [keys[place] for place in places]
-    return labels.tolist()
+# ---- Order and words ---------------------------------------------------------------------------
 
 
 def distinct_labels(labels, known=()):
-    """{key: label} of known labels and others, in order of appearance.
-
-    ValueError for a date and a time that cannot be told apart.
-    """
-    distinct = {label_key(label): label for label in known}
-    for label in labels:
-        first = distinct.setdefault(label_key(label), label)
-        if first is not label:
-            check_same(first, label)
-    return distinct
-
-
-def check_same(known, label):
-    """A date of Python's is not a time, and yet NumPy's moments may equal both."""
-    if isinstance(known, datetime.date) and isinstance(label, datetime.date):
-        if isinstance(known, datetime.datetime) != isinstance(label, datetime.datetime):
-            raise ValueError(
-                f"{label!r} and {known!r} are different labels and the same moment; use either dates or times."
-            )
+    """Known labels and others, each once, in order of appearance."""
+    return list(dict.fromkeys([*known, *labels]))
 
 
 def sorted_indices(labels):
@@ -211,6 +154,6 @@ def count_labels(labels):
     """
     try:
         labels = list(labels) if isinstance(labels, (set, frozenset, range, dict)) else labels
-        return len(set(keys_of(label_column(labels, len(labels)))))
+        return len(set(as_list(label_column(labels, len(labels)))))
     except (TypeError, ValueError):
         return 0

@@ -9,13 +9,14 @@ import copy
 import numpy as np
 
 from onlinekernels._core.ensemble import Member, WarmUp
-from onlinekernels._core.points import Rows
-from onlinekernels.base import defaults
-from onlinekernels.base.state import WarmUpRows, State
+from onlinekernels.base.state import State
 from onlinekernels.base.labelsets import BinaryLabels, ManyLabels
-from onlinekernels.base.labelvalues import distinct_labels, label_key, shown_list
+from onlinekernels.base.labelvalues import distinct_labels, shown_list
 
 __all__ = ["built", "fitted_member", "fresh", "member_state", "shown", "task_of", "Prefit"]
+
+
+ANEW = ("begun", "unheard", "due", "failures")  # what a member knows of its beginning anew
 
 
 def task_of(model):
@@ -55,39 +56,24 @@ def built(models, transforms, X, targets, learned=None):
 
 def new_member(name, model, X, targets, transform=None):
     """A member that has learned nothing, for a model that has not either and rows like X, shape (n, n_features)."""
-    if hasattr(model, "_begin"):
-        state = model._first_state(X, targets)
-    else:
-        state = _first_state(model, X, targets)
-    model.__dict__["_state"] = state
-    return _member(name, model, transform)
-
-
-def _first_state(model, X, targets):
-    """The `State` of a model before its first row; changes nothing in the model."""
     if model.class_weight is not None or model.labels is not None:
         raise ValueError(
             f"members know labels by their codes: {type(model).__name__} must have no class_weight and no labels of "
             "its own. Give class_weight to the ensemble."
         )
     two = [0, 1] if model._current_loss().task == "binary" else None  # a loss of two classes must know both
-    plan = model._first_plan(two, two)
-    follows = plan.follows_distances
-    sparse = isinstance(X, Rows)
-    plan = plan.resolved(defaults.Data(None if plan.takes_objects else X.shape[1], None, sparse))
+    plan = model._first_plan(X, two, two)
     labels = {"binary": BinaryLabels(np.arange(2)), "multiclass": ManyLabels([], False)}.get(plan.loss.task)
-    state = State.first(plan, X, labels, max(1, targets))
-    if follows and defaults.width(plan.kernel) is not None:
-        state.beginning = WarmUpRows()
-    return state
+    model.__dict__["_state"] = model._first_state(plan, X, labels, max(1, targets))
+    return _member(name, model, transform)
 
 
 def _member(name, model, transform, **others):
     state = model._state
     loss = model._current_loss()
     if not isinstance(state, State):
-        return Member(name, state.composition, scale_of(loss), transform, model, **others)
-    backend = state.engine if state.beginning is None else WarmUp(state)
+        return Member(name, state.backend, scale_of(loss), transform, model, **others)
+    backend = state.engine if state.warm_up is None else WarmUp(state)
     has_python = state.plan.takes_objects or not loss.is_compiled()
     return Member(name, backend, scale_of(loss), transform, model, has_python=has_python, **others)
 
@@ -106,10 +92,9 @@ def shown(member):
         return None
     if isinstance(member.backend, WarmUp):
         member.backend.catch_up()
-        model.__dict__["_state"] = member.backend.state
     state = model._state
     if member.is_labelled and (state.labels is None or state.labels.order != member.label_codes):
-        state.take_labels(ManyLabels(member.label_codes, False))
+        state.labels = ManyLabels(member.label_codes, False)
     return model
 
 
@@ -117,7 +102,8 @@ def member_state(member):
     """What is learned, by name."""
     model = shown(member)
     return {"model": model._state.to_dict(), "t": int(member.t), "before": int(member.before),
-            "frozen": member.frozen, "disabled": member.status, "codes": [int(code) for code in member.label_codes]}
+            "frozen": member.frozen, "disabled": member.status, "codes": [int(code) for code in member.label_codes],
+            **{name: int(getattr(member, name)) for name in ANEW}}
 
 
 def restored_member(name, model, state, transform=None):
@@ -125,6 +111,8 @@ def restored_member(name, model, state, transform=None):
     t, before, codes, disabled = state["t"], state["before"], state["codes"], state["disabled"]
     if type(t) is not int or type(before) is not int or t < 0 or before < 0 or type(state["frozen"]) is not bool:
         raise ValueError("it does not say how many rows a member has learned")
+    if not all(type(state[name]) is int and 0 <= state[name] < 1 << 62 for name in ANEW):
+        raise ValueError("it does not say when a member began anew")
     if not (disabled is None or isinstance(disabled, str)):
         raise ValueError("it does not say why a member is disabled")
     if (
@@ -147,6 +135,8 @@ def restored_member(name, model, state, transform=None):
     if not state["frozen"] and disabled is None and learned != before + t:
         raise ValueError("a member has not learned the rows that it has seen")
     member.go_on_from(t, codes)
+    for name in ANEW:
+        setattr(member, name, state[name])
     return member
 
 
@@ -155,14 +145,14 @@ class Prefit:
 
     Parameters
     ----------
-    models : dict of str to OnlineLearner
+    models : dict of str to Estimator
         Of one task.
     frozen : bool
         Whether they will learn no more.
 
     Attributes
     ----------
-    models : dict of str to OnlineLearner
+    models : dict of str to Estimator
         They know codes 0, 1, 2, ... instead of labels, and columns without names.
     labels : ManyLabels or None
         Labels by their codes, shown in sorted order. Others may join unless no member takes more.
@@ -187,7 +177,7 @@ class Prefit:
                 state = model.__dict__["_state"] = state.refreshed(model)
             state.feature_names = model.__dict__["_encoder"] = None
             if self.labels is not None:
-                state.take_labels(self._as_codes(state.labels))
+                state.labels = self._as_codes(state.labels)
 
     @staticmethod
     def _common_labels(sets):
@@ -198,20 +188,20 @@ class Prefit:
         of_two.sort(key=lambda one: one.negative_is_open)
         first = of_two[0].order if of_two else []  # -1 and +1 are the codes 0 and 1
         others = [label for one in sets.values() if one not in of_two for label in one.order]
-        order = list(distinct_labels(others, first).values())
+        order = distinct_labels(others, first)
         for name, one in sets.items():
             if is_closed(one) and one.agreeing_with(order) is None:
                 raise ValueError(
                     f"Members must have the same labels. {name!r} has {shown_list(one.order)} and takes no others; "
                     f"others have {shown_list(order)}. Name all of them in classes= when members begin."
                 )
-        return ManyLabels(order, all(map(is_closed, sets.values()))).in_sorted_order()
+        return ManyLabels(order, all(map(is_closed, sets.values())))
 
     def _as_codes(self, labels):
         if isinstance(labels, BinaryLabels):
             return BinaryLabels(np.arange(2))
-        codes = {label_key(label): code for code, label in enumerate(self.labels.order)}
-        return ManyLabels([codes[label_key(label)] for label in labels.order], labels.fixed, labels.class_order)
+        codes = {label: code for code, label in enumerate(self.labels.order)}
+        return ManyLabels([codes[label] for label in labels.order], labels.fixed)
 
 
 def is_closed(labels):

@@ -1,5 +1,7 @@
 """The plan: validated parameters, and the rule that they choose, ready for an engine."""
 import copy
+import math
+from typing import Any
 
 import numpy as np
 
@@ -14,18 +16,18 @@ from onlinekernels.base.params import Parameterized, same_parameters
 from onlinekernels.base.representations import representation_of
 from onlinekernels.budgets import as_budget, Budget
 from onlinekernels.kernels import as_kernel, Gaussian, Kernel
-from onlinekernels.labels import LabelStructure, Taxonomy
+from onlinekernels.labels import LabelStructure
 from onlinekernels.losses import as_loss, Hinge, Loss, Novelty
 from onlinekernels.preprocessing.scaling import as_memory, as_target_scaling, in_words
-from onlinekernels.steps import Fixed, MetaDescent, Step
+from onlinekernels.steps import as_step, Fixed, MetaDescent, Step
 
 __all__ = ["Rule", "check_step", "Plan"]
 
 
 class Rule(Parameterized):
-    """What an example does to f. Each family of `onlinekernels.algorithms` has one, which its learners fill in.
+    """What an example does to f. Each family of `onlinekernels.algorithms` has one, which its estimators fill in.
 
-    A subclass has parameters, stored by its ``__init__`` and checked by `_values`, and
+    A subclass is a dataclass, whose parameters `_values` checks, and has
 
     `core_class`
         the rule of the core, made from `settings`;
@@ -44,8 +46,8 @@ class Rule(Parameterized):
     step_name: str | None = None  # what its steps are called
     may_change: frozenset[str] = frozenset()  # parameters that may change between calls
 
-    step = Fixed(1.0)  # of rules that have none to choose
-    regularization = 0.0
+    step: Any = Fixed(1.0)  # of rules that have none to choose
+    regularization: Any = 0.0
     norm_bound = 0.0  # |f| stays within it; 0 for no bound
     exact_norms = False  # whether |f|^2, and <f, v>, are corrected whenever a term is dropped
     over_all_labels = False  # whether hinges of many classes move them all, not the runner-up alone
@@ -59,6 +61,7 @@ class Rule(Parameterized):
     votes = False  # whether all hypotheses since the first predict
     refuses_start: str | None = None  # why f cannot start from another model's
     advice: str | None = None  # what may help if learning diverges
+    largest_step = math.inf  # what a step may be
 
     @property
     def adapts_step(self):
@@ -85,6 +88,11 @@ class Rule(Parameterized):
         return self
 
     # ---- Checks ----
+
+    @classmethod
+    def of(cls, estimator):
+        """The rule with the parameters of the same names that an estimator has, checked."""
+        return cls(**{name: check(estimator, name) for name, check in cls._values.items() if hasattr(estimator, name)})
 
     def validate(self):
         """Raise ValueError for a parameter out of range: it may come from a file."""
@@ -139,7 +147,7 @@ class Rule(Parameterized):
 
     def settings(self):
         """What may change between calls, and what else the rule of the core takes."""
-        return {"step": self.step.core()}
+        return {"step": self.step.core(self.largest_step)}
 
     def core(self, function):
         """The rule of the core, for a function that it will move."""
@@ -155,12 +163,15 @@ class Rule(Parameterized):
         return (LabelPair if kind == "pair" else AllLabels)(rule, outputs, custom_loss, loss.structured)
 
 
-def check_step(rule, name):
-    """A step that a rule takes, with parameters in range."""
-    step = getattr(rule, name)
+def check_step(owner, name):
+    """A step with parameters in range; of an estimator also a number, which means `Fixed`."""
+    step = getattr(owner, name)
+    if not isinstance(owner, Rule):
+        return as_step(step, owner)
     if not isinstance(step, Step):
         raise ValueError(f"{name} is not a step")
     step.validate()
+    return step
 
 
 class Plan:
@@ -175,18 +186,18 @@ class Plan:
     offset, average : bool
     scale, scale_target : float
         Memory of the running scalers of features and of targets; 0 for none.
-    pending : {part: how to choose it}
+    undecided : {part: how to choose it}
         For the parts that the user left to the call; see `resolved`.
     """
 
     PARTS = ("loss", "kernel", "budget", "labels", "rule", "offset", "average", "scale", "scale_target")
     unit = 1.0  # the size of features that a chosen width is for
 
-    def __init__(self, *, loss, kernel, budget, labels, rule, offset, average, scale, scale_target, pending=()):
+    def __init__(self, *, loss, kernel, budget, labels, rule, offset, average, scale, scale_target, undecided=()):
         copies = copy.deepcopy((loss, kernel, budget, labels, rule))
         self.loss, self.kernel, self.budget, self.labels, self.rule = copies
         self.offset, self.average, self.scale, self.scale_target = offset, average, scale, scale_target
-        self.pending = dict(pending)
+        self.undecided = dict(undecided)
         self._check_parts()
         self._fit_together()
 
@@ -198,49 +209,49 @@ class Plan:
         self.takes_indices = self.kernel.takes_indices()
         # Whether a single row must be out of reach of the user's code and threads before it is checked
         self.copies_one = not self.takes_objects and (self.takes_indices or not self.loss.is_compiled())
-        if not self.pending:
+        if not self.undecided:
             self._check()
 
     @classmethod
-    def of(cls, learner, rule, *, loss=None, kernel=None):
-        """The plan of a learner: its parameters as given, and a rule; perhaps a loss or kernel that is not its own."""
-        validation.check_integer(learner, "epochs", 1)
-        labels = learner.labels
+    def of(cls, estimator, rule, *, loss=None, kernel=None):
+        """The plan of an estimator: its parameters, and a rule; perhaps a loss or kernel that is not its own."""
+        validation.check_integer(estimator, "epochs", 1)
+        labels = estimator.labels
         if labels is not None and not isinstance(labels, LabelStructure):
-            raise validation.bad_parameter(learner, "labels", "None, a Taxonomy, a LabelGraph or Labels", labels)
-        pending, budget = {}, None if rule.is_posterior else learner.budget
-        kernel = learner.kernel if kernel is None else kernel
+            raise validation.bad_parameter(estimator, "labels", "None, a Taxonomy, a LabelGraph or Labels", labels)
+        undecided, budget = {}, None if rule.is_posterior else estimator.budget
+        kernel = estimator.kernel if kernel is None else kernel
         if kernel is None:
-            pending["kernel"], kernel = learner._default_kernel, Gaussian()
+            undecided["kernel"], kernel = estimator._default_kernel, Gaussian()
         if rule.is_open:
-            pending["rule"] = rule.resolved
+            undecided["rule"] = rule.resolved
         if isinstance(budget, str) and budget == defaults.AUTO:
-            pending["budget"], budget = defaults.budget(learner._budget_of_int), None
-        if learner.offset is None:
-            pending["offset"] = defaults.offset
+            undecided["budget"], budget = defaults.budget(estimator._budget_of_int), None
+        if estimator.offset is None:
+            undecided["offset"] = defaults.offset
         return cls(
-            loss=as_loss(learner.loss if loss is None else loss, learner),
-            kernel=as_kernel(kernel, learner),
-            budget=as_budget(budget, learner, learner._budget_of_int),
+            loss=as_loss(estimator.loss if loss is None else loss, estimator),
+            kernel=as_kernel(kernel, estimator),
+            budget=as_budget(budget, estimator, estimator._budget_of_int),
             labels=None if labels is None else labels.resolved(),
             rule=rule,
-            offset=validation.check_flag(learner, "offset", or_none=True),
-            average=validation.check_flag(learner, "average"),
-            scale=as_memory(learner.scale, learner),
-            scale_target=as_target_scaling(learner.scale_target, learner),
-            pending=pending,
+            offset=validation.check_flag(estimator, "offset", or_none=True),
+            average=validation.check_flag(estimator, "average"),
+            scale=as_memory(estimator.scale, estimator),
+            scale_target=as_target_scaling(estimator.scale_target, estimator),
+            undecided=undecided,
         )
 
     @property
     def follows_distances(self):
         """Whether the width of the kernel is to be chosen by distances of rows; those behind a scaler are known."""
-        return "kernel" in self.pending and not self.scale
+        return "kernel" in self.undecided and not self.scale
 
     def resolved(self, data):
         """The plan with all parts chosen, for a `defaults.Data`."""
-        if not self.pending:
+        if not self.undecided:
             return self
-        choosers = dict(self.pending)
+        choosers = dict(self.undecided)
         kernel = choosers.pop("kernel")(self.loss, data) if "kernel" in choosers else self.kernel
         chosen = {name: choose(self.loss, data, kernel) for name, choose in choosers.items()}
         return self._with(data.unit, kernel=kernel, **chosen)
@@ -252,7 +263,7 @@ class Plan:
     def _with(self, unit, **chosen):
         """The same plan with parts that have been chosen, for features of this size."""
         plan = copy.copy(self)
-        plan.__dict__.update(chosen, unit=unit, pending={})
+        plan.__dict__.update(chosen, unit=unit, undecided={})
         plan._fit_together()
         return plan
 
@@ -336,11 +347,6 @@ class Plan:
         if bool(mine) != bool(its) or (mine == "log") != (its == "log"):
             raise ValueError("initial and this model must both scale their targets, in the same way, or neither.")
 
-    @property
-    def relates_labels(self):
-        """Whether labels have a kernel of their own, not delta."""
-        return isinstance(self.labels, Taxonomy)
-
     # ---- For the engine ----
 
     @property
@@ -390,8 +396,10 @@ class Plan:
             return self.kernel.check_input(X, n_features, dtype, finite=finite, owner=owner)
         return validation.check_points(X, n_features=n_features, dtype=dtype, finite=finite, owner=owner)
 
-    def first_labels(self, y, classes):
-        """Labels that the first call shows or names."""
+    def first_labels(self, y, classes, start=None):
+        """Labels that the first call shows or names, or those of a state that the model starts from."""
+        if start is not None and self.labels is None and (self.loss.task == "binary" or classes is None):
+            return start.labels
         if self.loss.task == "binary":
             return BinaryLabels.first_seen(y, classes)
         return ManyLabels.first_seen(y, classes, self.labels)
@@ -405,7 +413,7 @@ class Plan:
         return Outputs(len(labels.order), self.loss.starts_as_wrong and self.loss.is_compiled() and not labels.fixed)
 
     def form_for(self, targets):
-        """`form`, if y has so many numbers for each example."""
+        """`form`, if y has this many numbers for each example."""
         if targets == 1:
             return self.form
         bounded = self.rule.norm_bound > 0

@@ -3,16 +3,17 @@ import numpy as np
 
 from onlinekernels._core import posterior, trees, weights
 from onlinekernels._core.arrays import check_array
+from onlinekernels._core.budgets import OwnBudget
 from onlinekernels._core.kernels import Program
 from onlinekernels._core.maps import NystroemMap
 from onlinekernels._core.points import DensePoints, Objects, Rows, SparsePoints
+from onlinekernels._core.schema import state_of
 from onlinekernels._core.terms import Full, KernelTerms, Paired
 from onlinekernels.base import validation
 from onlinekernels.base.params import same_parameters
 from onlinekernels.base.validation import as_csr
 from onlinekernels.budgets import Shrinking, Unlimited
 from onlinekernels.kernels.maps import check_sizes, feature_map
-from onlinekernels.labels import Taxonomy
 
 __all__ = [
     "LabelMap", "Representation", "Terms", "MappedWeights", "Weights", "BudgetedTrees", "Trees", "PointsPosterior",
@@ -69,7 +70,7 @@ class Representation:
     def widened(self, state, learned, extra, fill):
         """What a state has learned, with more features that have the value `fill` in all examples so far."""
         learned = dict(learned)
-        if fill and "origin" not in learned:
+        if fill and "points" in learned and "origin" not in learned:
             # Points, and what is kept with them, are about the origin: about `fill`, new columns are 0.
             learned["origin"] = np.zeros(state.n_features, dtype=state.function.dtype)
         for name, value in (("points", 0.0), ("weights", 0.0), ("steps", self.rule.step.rate), ("origin", fill)):
@@ -80,10 +81,10 @@ class Representation:
 
     # ---- What is shown ----
 
-    def terms(self, state, ahead=False):
+    def terms(self, state, future=False):
         """(points or objects, coefficients of shape (outputs, terms)), oldest first; AttributeError if there are none.
 
-        With `ahead`, the last row is what labels to join have learned.
+        With `future`, the last row is what labels to join have learned.
         """
         raise NotImplementedError
 
@@ -95,7 +96,7 @@ class Representation:
         """Weights of a linear kernel or of features; AttributeError if there are none."""
         raise AttributeError("coef_ exists for the linear kernel and feature maps only.")
 
-    def square(self, state, ahead=False):
+    def square(self, state, future=False):
         """|f|^2."""
         raise NotImplementedError
 
@@ -107,7 +108,7 @@ class Representation:
         if self.rule.exact_norms:
             return {}
         others_change = self.rule.moves_terms or self.rule.per_feature or self.features_change
-        follow = type(self.budget) is Unlimited and not others_change and not state.function.outputs.ahead
+        follow = type(self.budget) is Unlimited and not others_change and not state.function.outputs.future
         return {"norm": state.latest_norm, "follow": follow}
 
     # ---- How it starts from another ----
@@ -148,8 +149,8 @@ class LabelMap:
     array([2., 0., 1.])
     """
 
-    def __init__(self, width, indices, ahead):
-        self.width, self.indices, self.ahead = width, indices, ahead
+    def __init__(self, width, indices, future):
+        self.width, self.indices, self.future = width, indices, future
 
     def rows(self, rows):
         """Rows over labels."""
@@ -210,8 +211,8 @@ class Terms(Representation):
 
     # ---- What is shown ----
 
-    def terms(self, state, ahead=False):
-        return as_users_see(state, state.function.points()), state.hypothesis.coefficients(ahead)
+    def terms(self, state, future=False):
+        return as_users_see(state, state.function.points()), state.hypothesis.coefficients(future)
 
     def n_terms(self, state):
         return len(state.function.slots())
@@ -223,8 +224,8 @@ class Terms(Representation):
         points, alpha = self.terms(state)
         return scale * state.with_label_kernel(alpha @ points.astype(float))
 
-    def square(self, state, ahead=False):
-        points, alpha = self.terms(state, ahead)
+    def square(self, state, future=False):
+        points, alpha = self.terms(state, future)
         gram = self.kernel(points) if alpha.shape[1] else np.zeros((0, 0))
         return np.sum((alpha @ gram) * state.with_label_kernel(alpha))
 
@@ -233,7 +234,8 @@ class Terms(Representation):
         points, alpha = self.terms(state)
         values = None
         if len(grid) and len(points):
-            values = self.kernel.coordinate(j)(grid[:, None], points[:, j : j + 1].astype(float))
+            kernel = self.kernel.coordinate(j, state.n_features)
+            values = kernel(grid[:, None], points[:, j : j + 1].astype(float))
         rows = np.zeros((len(alpha), len(grid))) if values is None else alpha @ values.T
         return state.with_label_kernel(rows).T
 
@@ -247,7 +249,7 @@ class Terms(Representation):
         return self.n_terms(state) > 0
 
     def start(self, state, start, label_map):
-        points, alpha = start.representation.terms(start, label_map.ahead)
+        points, alpha = start.representation.terms(start, label_map.future)
         points, pairs = start_points(state, points), start.function.pairs()
         if pairs is not None:
             return points, alpha[pairs[0], np.arange(pairs.shape[1])][None], label_map.pairs(pairs)
@@ -256,9 +258,10 @@ class Terms(Representation):
 
 def coefficients_on(dictionary, budget, channels, outputs, form):
     """Coefficients on a dictionary, under a budget."""
+    core = OwnBudget(budget.evict) if hasattr(budget, "evict") else budget.core()
     if form == "pair" and not budget.shares_out:
-        return Paired(dictionary, budget.core(), channels)
-    return Full(dictionary, budget.core(), channels, outputs)
+        return Paired(dictionary, core, channels)
+    return Full(dictionary, core, channels, outputs)
 
 
 def as_users_see(state, points):
@@ -294,8 +297,8 @@ class Weights(Representation):
         self.scale = self.kernel.linear_scale()
 
     def check(self, plan):
-        if self.rule.per_feature and isinstance(plan.labels, Taxonomy):
-            raise ValueError("per_feature=True needs the delta kernel between labels; a Taxonomy has another.")
+        if self.rule.per_feature and plan.label_kernel is not None:
+            raise ValueError(f"per_feature=True needs the delta kernel between labels. Got {plan.label_kernel!r}.")
 
     def function(self, n_features, dtype, origin, outputs, sparse, form):
         kind = weights.SparseWeights if sparse else weights.Weights
@@ -304,18 +307,18 @@ class Weights(Representation):
     def check_sizes(self, learned, n_features, sparse):
         check_array(learned[self.array], self.array, np.float64, (-1, n_features))
 
-    def terms(self, state, ahead=False):
+    def terms(self, state, future=False):
         raise AttributeError("This kernel with an unlimited budget keeps weights, not terms: see coef_.")
 
     def coef(self, state):
         return self.scale * state.with_label_kernel(state.hypothesis.coefficients())
 
-    def square(self, state, ahead=False):
-        weights = state.hypothesis.coefficients(ahead)
+    def square(self, state, future=False):
+        weights = state.hypothesis.coefficients(future)
         return np.sum(weights * state.with_label_kernel(weights)) * self.scale
 
     def start(self, state, start, label_map):
-        return None, label_map.rows(start.hypothesis.coefficients(label_map.ahead))
+        return None, label_map.rows(start.hypothesis.coefficients(label_map.future))
 
     def of_examples(self, points, alpha):
         return None, alpha @ (as_csr(points) if isinstance(points, Rows) else points)
@@ -351,11 +354,11 @@ class MappedWeights(Weights):
     def widened(self, state, learned, extra, fill):
         return {**learned, **state.function.widened(extra, fill)}
 
-    def terms(self, state, ahead=False):
+    def terms(self, state, future=False):
         exact = _exact_map(state)
         if exact is None:
             raise AttributeError(f"{self.kernel!r} keeps weights over features, not terms: see coef_.")
-        return as_users_see(state, exact.points()), exact.dual(state.hypothesis.coefficients(ahead))
+        return as_users_see(state, exact.points()), exact.dual(state.hypothesis.coefficients(future))
 
     def n_terms(self, state):
         exact = _exact_map(state)
@@ -365,7 +368,7 @@ class MappedWeights(Weights):
         return True
 
     def has_same_features(self, state, other):
-        mine, others = state.function.map.state(), other.function.map.state()
+        mine, others = state_of(state.function.map), state_of(other.function.map)
         return mine.keys() == others.keys() and all(same_parameters(mine[name], others[name]) for name in mine)
 
     def take_features(self, state, start):
@@ -386,15 +389,15 @@ class _OnTrees(Representation):
     def forest(self, n_features, outputs):
         """Trees without knots."""
         return trees.Forest(
-            n_features=n_features, channels=self.channels, width=max(1, outputs.n), **self.kernel.additive()
+            n_features=n_features, channels=self.channels, outputs=outputs, summands=self.kernel.additive()
         )
 
     def check_sizes(self, learned, n_features, sparse):
         if np.ndim(learned["tree_levels"]) != 1 or len(learned["tree_levels"]) < n_features:
             raise ValueError("there are fewer trees than features")
 
-    def square(self, state, ahead=False):
-        return state.hypothesis.additive_square(ahead)
+    def square(self, state, future=False):
+        return state.hypothesis.additive_square(future)
 
     def component(self, state, j, grid):
         """f_j at the values in grid, shape (len(grid), labels)."""
@@ -409,7 +412,7 @@ class Trees(_OnTrees):
     def function(self, n_features, dtype, origin, outputs, sparse, form):
         return trees.Trees(forest=self.forest(n_features, outputs), outputs=outputs)
 
-    def terms(self, state, ahead=False):
+    def terms(self, state, future=False):
         raise AttributeError("This kernel with an unlimited budget keeps knots, not terms: see knots_.")
 
     def n_terms(self, state):
@@ -417,17 +420,16 @@ class Trees(_OnTrees):
 
     def knots(self, state):
         """The knots of each coordinate, ascending, as they came."""
-        low, stretch = state.function.forest.low, state.function.forest.stretch
-        keys = [state.hypothesis.knots(j)[0] for j in range(state.n_features)]
-        return keys if low is None else [keys[j] / stretch[j] + low[j] for j in range(state.n_features)]
+        forest = state.function.forest
+        return [forest.unmapped(j, state.hypothesis.knots(j)[0]) for j in range(state.n_features)]
 
     def start(self, state, start, label_map):
-        knots = [start.hypothesis.knots(j, label_map.ahead) for j in range(state.n_features)]
+        knots = [start.hypothesis.knots(j, label_map.future) for j in range(state.function.forest.n_trees)]
         return None, [(keys, counts, label_map.rows(true), sizes) for keys, counts, true, sizes in knots]
 
 
 class BudgetedTrees(_OnTrees, Terms):
-    """Trees, and beside them the terms, to know what to take out again."""
+    """Trees, and beside them the terms: to know what to take out again, and who has noise of his own."""
 
     def __init__(self, plan):
         super().__init__(plan)
@@ -488,8 +490,8 @@ class WeightsPosterior(MappedWeights):
             map=features, scale=self.scale, outputs=outputs, memory=self.rule.memory, classes=self.classes
         )
 
-    def terms(self, state, ahead=False):
-        return super().terms(state, ahead) if self.kernel.has_map() else Weights.terms(self, state)
+    def terms(self, state, future=False):
+        return super().terms(state, future) if self.kernel.has_map() else Weights.terms(self, state)
 
 
 def representation_of(plan):
@@ -502,7 +504,7 @@ def representation_of(plan):
         kind = PointsPosterior
     elif rule.keeps_examples or budget.looks_at_kernel or kernel.additive() is None:
         kind = Terms
-    elif unlimited:
+    elif unlimited and not any("noise" in summand for summand in kernel.additive()):
         kind = Trees
     else:
         kind = BudgetedTrees if kernel.ops() is not None else Terms  # beside trees, terms are for compiled kernels only

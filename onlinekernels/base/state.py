@@ -1,4 +1,4 @@
-"""What a learner has learned: the engine, the labels, the scalers, and the plan they belong to."""
+"""What a model has learned: the backend of the core, the labels, and the plan they belong to."""
 import copy
 import numbers
 import sys
@@ -9,15 +9,17 @@ import numpy as np
 
 from onlinekernels._core.arrays import check_array, check_number
 from onlinekernels._core.points import Rows
+from onlinekernels._core.posterior import level_of
+from onlinekernels._core.schema import restore, state_of
 from onlinekernels.base import defaults, validation
-from onlinekernels.base.defaults import Data
+from onlinekernels.base.defaults import Data, WarmUpRows
 from onlinekernels.base.labelsets import BinaryLabels, label_column, ManyLabels
 from onlinekernels.base.params import same_parameters
 from onlinekernels.base.plan import Plan
 from onlinekernels.base.representations import LabelMap
-from onlinekernels.preprocessing.scaling import advanced
+from onlinekernels.budgets import Unlimited
 
-__all__ = ["Contribution", "validate_top", "largest", "Learned", "targets", "WarmUpRows", "State"]
+__all__ = ["Contribution", "LARGEST", "largest", "Learned", "State", "targets", "validate_top"]
 
 Contribution = namedtuple("Contribution", "value place point coefficient kernel")
 
@@ -32,22 +34,39 @@ def validate_top(top):
 
 
 def largest(points, coefficients, kernel, top):
-    """The `top` contributions of so many points, all for None, the largest in size first."""
+    """The `top` contributions of these points, all for None, the largest in size first."""
     values = coefficients * kernel
     order = np.argsort(-np.abs(values), kind="stable")[:top]
     return [Contribution(float(values[i]), int(i), points[i], float(coefficients[i]), float(kernel[i])) for i in order]
 
 
-class Learned:
-    """What a model has learned: the narrow protocol by which the rest of the library meets single models and
-    composites.
+LARGEST = 1e150  # number whose square is a number
 
-    It has a `loss`, which says what the task is, labels or targets, and says what scores mean. A subclass also has
-    `n_classes_seen`, `scalar` and `take_labels`, `refreshed` and `widened` (the same under other parameters, or for
-    more features), and by name `to_dict` and `check_learned`.
+
+class Learned:
+    """What a model has learned, by which the rest of the library meets all kinds of models.
+
+    It says what scores mean. A subclass has a backend of the core, and
+
+    `rows_of(X, owner)`
+        validates rows for it;
+    `learn(X, y, weights, wanted, coverage)`, `learn_one(row, target)`, `done`
+        learn validated rows; after an error `done` of them were learned. What is `wanted` (names of
+        `base.estimator.OUTPUTS`, None for nothing) is given beside the scores, {name: array}, as it was just before
+        each row;
+    `takes(row)`
+        whether `learn_one` may have a row as it is, if `takes_rows`;
+    `t`, `n_terms()`, `n_classes_seen()`, `scalar()`
+        how many rows were learned, points are kept, and classes were seen; the margin or width of the loss;
+    `refreshed(estimator)`, `widened(width, fill)`
+        go on as the same state under other parameters, or for more features;
+    `to_dict()`
+        all that is learned, by name.
 
     Parameters
     ----------
+    plan
+        The validated parameters.
     n_features : int or None
         None for objects.
     labels : labels in use, or None
@@ -57,13 +76,14 @@ class Learned:
         That of coefficients; "one" for one output.
     """
 
+    backend: Any
     target_scaler: Any = None  # that of a regression, if its targets are scaled
     status = 0  # what the engine of a single model has noticed; see `base.status`
-    largest_target = sys.float_info.max  # that needs no longer look
-    # Whether an engine can have one example without the ado that many need, or even unseen
-    takes_one = takes_rows = False
+    largest_target = sys.float_info.max  # that can be learned
+    takes_rows = False
 
-    def __init__(self, n_features, labels, targets, form):
+    def __init__(self, plan, n_features, labels, targets, form):
+        self.plan = plan
         self.n_features = n_features
         self.labels = labels
         self.targets = targets
@@ -72,6 +92,10 @@ class Learned:
         self.feature_names = None  # of the data frame that came first
         self.stale = False  # a parameter was set since the plan was made
         self.warned = False  # that learning goes wrong
+
+    @property
+    def loss(self):
+        return self.plan.loss
 
     # ---- Features ----
 
@@ -100,6 +124,8 @@ class Learned:
                     f"classes={classes!r} is not the same as on the first call: {self.labels.classes.tolist()!r}."
                 )
         y, labels = targets(self.loss, labels, n, y, self.targets)
+        if self.largest_target == LARGEST and self.labels is None and n and np.abs(y).max() > LARGEST:
+            raise ValueError(f"y is too large: its variance overflows. Expected values below {LARGEST:g}.")
         if labels is self.labels:
             return self, y
         state = copy.copy(self)
@@ -127,10 +153,10 @@ class Learned:
         if self.labels is None:
             raise ValueError(f"class_weight={weights!r} needs a loss of classes. Got {self.loss!r}.")
         binary = self.loss.task == "binary"
-        places = (y > 0).astype(np.intp) if binary else y.astype(np.intp)
+        codes = (y > 0).astype(np.intp) if binary else y.astype(np.intp)
         labels = self.labels.order
         if isinstance(weights, str) and weights == "balanced" and balanced:
-            counts = np.bincount(places, minlength=len(labels))
+            counts = np.bincount(codes, minlength=len(labels))
             table = len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1))
         elif isinstance(weights, dict):
             # Others may join yet, unless the set is fixed or `fit` has seen all.
@@ -144,7 +170,7 @@ class Learned:
             raise validation.bad_parameter(
                 owner, "class_weight", 'a dictionary {label: weight}, None or, for fit alone, "balanced"', weights
             )
-        chosen = np.array(table, dtype=float)[places]
+        chosen = np.array(table, dtype=float)[codes]
         return chosen if sample_weight is None else chosen * sample_weight
 
     def keep_learned(self, before, y):
@@ -217,8 +243,10 @@ class Learned:
 
     def shown(self, rows):
         """Rows over labels, in the order of `classes_`."""
-        class_order = None if self.labels is None else self.labels.class_order
-        return rows if class_order is None else rows[class_order[: len(rows)]]
+        if not isinstance(self.labels, ManyLabels):
+            return rows
+        class_order = self.labels.class_order
+        return rows[class_order[class_order < len(rows)]]
 
 
 def targets(loss, labels, n, y, n_targets=1):
@@ -230,149 +258,25 @@ def targets(loss, labels, n, y, n_targets=1):
     return labels.encode(label_column(y, n))
 
 
-LOOKS = (10, 100)  # rows after which the width is chosen
-
-
-class WarmUpRows:
-    """The first rows of a stream with their targets and weights.
-
-    >>> beginning = WarmUpRows()
-    >>> for x in np.arange(0.0, 400.0, 40.0):
-    ...     beginning = beginning.followed_by(np.array([[x]]), np.array([1.0]), None)
-    >>> beginning.left, beginning.unit(), beginning.resolved().left
-    (0, 128.0, 90)
-    """
-
-    def __init__(self, parts=(None, None, None), looks=LOOKS):
-        self._parts = parts  # rows, targets, weights (None if none were given)
-        self.looks = looks  # that are still to come
-
-    def __len__(self):
-        return 0 if self._parts[0] is None else len(self._parts[0])
-
-    @property
-    def left(self):
-        """Rows that are missing to the next look."""
-        return self.looks[0] - len(self)
-
-    def rows(self):
-        """(rows, targets, weights or None)."""
-        return self._parts
-
-    def followed_by(self, X, y, weights):
-        """The same with more rows; X and y may be views of what others change."""
-        before, targets, known = self._parts
-        if (weights is None) != (known is None) and before is not None:
-            weights = np.ones(len(X)) if weights is None else weights
-            known = np.ones(len(before)) if known is None else known
-        parts = _joined(before, X), _joined(targets, y), None if weights is None else _joined(known, weights)
-        return WarmUpRows(parts, self.looks)
-
-    def first(self, n):
-        """The same with the first n rows only."""
-        X, y, weights = self._parts
-        if n == 0:
-            return WarmUpRows(looks=self.looks)
-        return WarmUpRows((X[:n], y[: n * (len(y) // len(X))], None if weights is None else weights[:n]), self.looks)
-
-    def unit(self):
-        """The size of features in these rows."""
-        return defaults.unit(self._parts[0])
-
-    def resolved(self):
-        """What to go on with after a look; None after the last."""
-        return WarmUpRows(self._parts, self.looks[1:]) if len(self.looks) > 1 else None
-
-    def widened(self, extra, fill):
-        """The same with more features, which have the value `fill` in all rows."""
-        X, *rest = self._parts
-        return WarmUpRows((X if X is None else np.pad(X, ((0, 0), (0, extra)), constant_values=fill), *rest), self.looks)
-
-    def to_dict(self):
-        """All of it as arrays by name."""
-        X, y, weights = self._parts
-        points = {"X": X} if not isinstance(X, Rows) else {"indptr": X.indptr, "indices": X.indices, "data": X.data}
-        return {"looks": len(self.looks), **{
-            name: part for name, part in {**points, "y": y, "weights": weights}.items() if part is not None
-        }}
-
-    @classmethod
-    def restored(cls, learned, n_features, dtype, sparse):
-        """What `to_dict` described; ValueError if its parts do not fit each other."""
-        looks, X = learned["looks"], None
-        if type(looks) is not int or not 1 <= looks <= len(LOOKS):
-            raise ValueError("the first rows were looked at too often")
-        if sparse and "data" in learned:
-            kinds = (("indptr", np.int64), ("indices", np.int32), ("data", np.float64))
-            X = Rows(*(check_array(learned[name], name, kind, (-1,)) for name, kind in kinds), n_features)
-        elif not sparse and "X" in learned:
-            X = _owned_array(learned["X"], dtype, (-1, n_features))
-        if X is None:
-            return cls(looks=LOOKS[-looks:])
-        if not 0 < len(X) <= LOOKS[-looks] or not sparse and not np.isfinite(X).all():
-            raise ValueError("the first rows are too many, or not finite")
-        y = _owned_array(learned["y"], np.float64, (-1,))
-        weights = learned.get("weights")
-        if weights is not None:
-            weights = _owned_array(weights, np.float64, (len(X),))
-            if not (np.isfinite(weights).all() and (weights >= 0).all()):
-                raise ValueError("the weights of the first rows are negative or not finite")
-        return cls((X, y, weights), LOOKS[-looks:])
-
-    def check_targets(self, n_targets, task, n_labels):
-        """ValueError unless the targets are such as the engine takes."""
-        X, y, _ = self._parts
-        if X is None:
-            return
-        fits = y.shape == (len(X) * n_targets,) and np.isfinite(y).all()
-        if task == "binary":
-            fits = fits and np.isin(y, (-1.0, 1.0)).all()
-        elif task == "multiclass":
-            fits = fits and (y == np.floor(y)).all() and (y >= 0).all() and (y < n_labels).all()
-        if not fits:
-            raise ValueError("the targets of the first rows do not fit the loss")
-
-
-def _owned_array(array, dtype, shape):
-    """A copy with the dtype object that numpy shares, as one from a pickle has not: pickles have the same bytes."""
-    array = check_array(array, "the beginning", dtype, shape)
-    copy = np.empty(array.shape, dtype=dtype)
-    copy[:] = array
-    return copy
-
-
-def _joined(before, more):
-    """Rows or numbers, one after the other; copies."""
-    if isinstance(more, Rows):
-        if before is None:
-            return more
-        indptr = np.append(before.indptr, before.indptr[-1] + more.indptr[1:])
-        indices, data = (np.append(getattr(before, name), getattr(more, name)) for name in ("indices", "data"))
-        return Rows(indptr, indices, data, more.n_features)
-    return more.copy() if before is None else np.concatenate([before, more])
-
-
-LARGEST = 1e150  # number whose square is a number
-
-
 class State(Learned):
-    """All that a learner has learned: the engine, the labels, and the plan they belong to."""
+    """All that a model of one function has learned: the engine, the labels, and the plan they belong to."""
 
     def __init__(self, plan, n_features, dtype, origin=None, labels=None, sparse=False, targets=1):
-        super().__init__(n_features, labels, targets, plan.form_for(targets))
-        self.plan = self.configured = plan
+        super().__init__(plan, n_features, labels, targets, plan.form_for(targets))
+        self.configured = plan
         self.sparse = sparse
         self.rows = None  # that `fit` was given, for defaults
-        self.beginning = None  # the first rows of a stream, until the width of a default kernel is chosen,
-        self.beginning_after = None  # and what it will be when all rows that are under way are learned
+        self.warm_up = None  # the first rows of a stream, until the width of a default kernel is chosen
         self.engine = plan.engine(n_features, dtype, origin, labels, sparse, targets)
         self.hypothesis = self.engine.hypothesis  # f with its offsets, the loss's scalar and the rule, as they are now
         self.function = self.hypothesis.function  # f as it is kept
-        self.takes_one = targets == 1 and not sparse
+        self.is_unlimited = plan.representation.keeps == "terms" and type(plan.budget) is Unlimited and (
+            not plan.rule.is_posterior)
+        self.learned_before = 0  # rows of the call that earlier runs of the engine have learned
         if plan.scale_target and plan.scale_target != "log":
             self.largest_target = LARGEST
         looks_at_rows = plan.takes_objects or plan.copies_one or plan.restricts
-        self.takes_rows = self.takes_one and not looks_at_rows
+        self.takes_rows = targets == 1 and not sparse and not looks_at_rows
 
     @classmethod
     def first(cls, plan, X, labels, targets=1):
@@ -385,8 +289,8 @@ class State(Learned):
         return cls(plan, X.shape[1], X.dtype, program and program.choose_origin(X[0]), labels, False, targets)
 
     @property
-    def loss(self):
-        return self.plan.loss
+    def backend(self):
+        return self.engine
 
     @property
     def kernel(self):
@@ -394,7 +298,7 @@ class State(Learned):
 
     @property
     def status(self):
-        return self.hypothesis.trouble
+        return self.hypothesis.status
 
     @property
     def representation(self):
@@ -415,13 +319,145 @@ class State(Learned):
         """The scaler of targets as it belongs to the hypothesis; None without one."""
         return self.engine.current_target_scaler()
 
+    @property
+    def t(self):
+        """How many examples were learned."""
+        return self.hypothesis.t
+
+    def n_terms(self):
+        """How many terms f has."""
+        return self.representation.n_terms(self)
+
+    # ---- Learning ----
+
+    def rows_of(self, X, owner, finite=True):
+        """X as the engine takes it."""
+        if self.feature_names is not None:
+            validation.check_feature_names(X, self.feature_names, owner)
+        return self.plan.validate_points(X, self.n_features, self.function.dtype, finite, owner, self.sparse)
+
+    def takes(self, x):
+        """Whether `learn_one` may have x as it is."""
+        return self.warm_up is None and self.engine.takes(x)
+
+    @property
+    def done(self):
+        """Rows of the latest call that are learned."""
+        return self.learned_before + self.engine.done
+
+    @done.setter
+    def done(self, rows):
+        self._commit_warm_up()  # if that was interrupted
+        self.learned_before = rows
+        self.engine.done = 0
+
+    def learn_one(self, row, target):
+        """Learn one row; what the engine has noticed, see `base.status`."""
+        return self.engine.learn_one(row, target)
+
+    def learn(self, X, y, weights, wanted=None, coverage=None):
+        """Let the engine run; among the first rows of a stream, from one look at their distances to the next."""
+        if self.scales():
+            self.check_scaling(X, y, weights)
+        if not self.loss.is_compiled() and isinstance(X, np.ndarray):
+            X = X.copy()  # out of reach of the user's loss
+        self.make_ready()
+        trace = {} if wanted is None else self._arrays_for(len(X), wanted, coverage)
+        n_seen, first, n = self.n_classes_seen(), 0, len(X)
+        if self.warm_up is not None and self.warm_up.left == 0:  # interrupted before the look
+            self.look()
+        while first < n:
+            rows = n - first if self.warm_up is None else min(n - first, self.warm_up.left)
+            part = slice(first, first + rows)
+            self._run(X[part] if rows < n else X, y[first * self.targets : (first + rows) * self.targets],
+                      None if weights is None else weights[part],
+                      {name: values[part].reshape(-1) for name, values in trace.items() if name != "known"},
+                      [values[part] for values in trace["known"]] if "known" in trace else None, coverage, first)
+            first += rows
+            self.done = first
+            if self.warm_up is not None and self.warm_up.left == 0:
+                self.look()
+        return None if wanted is None else self._found(trace, y, n_seen, wanted, coverage)
+
+    def _arrays_for(self, n, wanted, coverage):
+        """Arrays for what the engine writes about n rows."""
+        flags = {"steps": "steps" in wanted, "scalars": bool(wanted & {"margins", "labels"}),
+                 "norms": "norms" in wanted, "deviations": "std" in wanted}
+        arrays = {name: np.zeros(n) for name, is_wanted in flags.items() if is_wanted}
+        arrays["scores"] = np.zeros((n, self.function.width))
+        if coverage is not None:
+            arrays["half_widths"] = np.zeros((n, self.targets))
+        if self.plan.scale_target:  # means, deviations, and the share of all weight that a row has
+            arrays["known"] = np.zeros((n, self.targets)), np.zeros((n, self.targets)), np.zeros((n, 1))
+        return arrays
+
+    def _run(self, X, y, weights, trace, known, coverage, first):
+        """Let the engine learn rows, the first of which is row `first` of the call."""
+        if known is not None:
+            trace["known"] = known
+        if coverage is not None:
+            trace["coverage"] = level_of(coverage)
+        if "norms" in trace:
+            trace.update(self.representation.norm_source(self))
+        if self.warm_up is not None:
+            self.warm_up.open(X, y, weights)
+        try:
+            self.engine.learn_all(X, y, weights=weights, earlier=first, **trace)
+        finally:
+            self._commit_warm_up()
+
+    def _commit_warm_up(self):
+        """The first rows are those that the engine has learned. All or nothing, as often as you like."""
+        if self.warm_up is not None:
+            self.warm_up.commit(self.engine.done)
+
+    def look(self):
+        """Choose the width of the default kernel by the first rows, which are learned anew if it was far off."""
+        unit, warm_up = self.warm_up.unit(), self.warm_up.after_look()
+        anew = {} if unit == self.plan.unit else self._learned_anew(unit)
+        self.__dict__.update(anew, warm_up=warm_up)
+
+    def _learned_anew(self, unit):
+        """Attributes of a state that has learned the first rows with the width for features of another size."""
+        X, y, weights = self.warm_up.rows()
+        may_grow = self.loss.task == "multiclass" and not self.labels.fixed  # each label at its own row
+        labels = ManyLabels([], False) if may_grow else self.labels
+        state = State.first(self.plan.in_unit(unit), X, labels, self.targets)
+        state.labels = self.labels
+        state.make_ready()
+        if state.function.width < self.function.width:
+            state.hypothesis.grow(self.function.width)
+        try:
+            state.learn(X, y, weights)
+        except FloatingPointError:  # where kernel values would overflow, rows stay as they were learned
+            return {}
+        state.engine.done = 0
+        return {name: getattr(state, name) for name in ("plan", "configured", "engine", "hypothesis", "function")}
+
+    def _found(self, trace, y, n_seen, wanted, coverage):
+        """What is wanted of each row, {name: array}, in the units of the targets."""
+        scores, margins = trace["scores"][:, : self.n_classes_seen()], trace.get("scalars")
+        known, units, found = trace.get("known"), 1.0, {}
+        if coverage is not None:
+            ends = self.interval(scores, trace["half_widths"], known)
+            found["interval"] = np.stack([self.numbers(end) for end in ends])
+        if known is not None:
+            scores, units = self.target_scaler.brought_back(scores, *known)
+            margins = None if margins is None else margins * units[:, 0]
+        found.update(scores=scores, margins=margins, steps=trace.get("steps"), norms=trace.get("norms"))
+        if "std" in wanted:
+            found["std"] = self.in_units(trace["deviations"], units)
+        if "labels" in wanted:
+            found["labels"] = self.answers_of_their_time(scores, y, n_seen, margins)
+        if "proba" in wanted:
+            found["proba"] = self.probabilities_of_their_time(scores, y, n_seen)
+        return found
+
     def check_scaling(self, X, y, weights):
         """See whether X and y can be scaled, which happens while they are learned."""
         if self.plan.scale and not self.takes_without_check(X.data if self.sparse else X):
-            self._in_domain(advanced(self.scaler, X)[1])
+            self._in_domain(self.scaler.advanced(X)[1])
         if self.plan.scale_target and len(y):
-            if np.abs(y).max() > self.largest_target:
-                raise ValueError(f"y is too large to scale: its variance overflows. Expected values below {LARGEST:g}.")
             with np.errstate(over="ignore"):
                 total = self.target_scaler.count + (0.0 if weights is None else weights.sum())
             if not np.isfinite(total):
@@ -430,63 +466,6 @@ class State(Learned):
     def takes_without_check(self, values):
         """Whether rows with these values can be scaled, and the kernel is defined for what they become."""
         return not self.plan.restricts and self.engine.scaler.is_bounded(values)
-
-    def catch_up(self):
-        """The first rows have seen as many rows as the engine. All or nothing, as often as you like."""
-        if self.beginning_after is not None:
-            beginning = self.current_beginning()
-            self.beginning, self.beginning_after = beginning, None
-
-    def current_beginning(self):
-        """The first rows as they belong to the hypothesis, between any two examples."""
-        if self.beginning_after is None:
-            return self.beginning
-        return self.beginning_after.first(len(self.beginning) + self.engine.done)
-
-    def learn(self, X, y, weights, **trace):
-        """Let the engine run; among the first rows, up to the next look at their distances.
-
-        Returns the number of rows learned, and what the scaler of targets knew before each, where scores are traced.
-        """
-        if self.beginning is not None:
-            rows = min(len(X), self.beginning.left)
-            X, y, weights = X[:rows], y[: rows * self.targets], None if weights is None else weights[:rows]
-            self.beginning_after = self.beginning.followed_by(X, y, weights)
-        known, self.engine.done = None, 0
-        try:
-            if self.scales():
-                self.check_scaling(X, y, weights)
-            if self.plan.scale_target and "scores" in trace:
-                n = len(y) // self.targets
-                known = trace["known"] = np.zeros((n, self.targets)), np.zeros((n, self.targets)), np.zeros((n, 1))
-            self.make_ready()
-            if "norms" in trace:
-                trace.update(self.representation.norm_source(self))
-            self.engine.learn_all(X, y, weights=weights, **trace)
-        finally:
-            self.catch_up()
-        return len(X), known
-
-    def after_first(self):
-        """The state to go on with: one that has learned the first rows anew if the default width was far off."""
-        unit, state = self.beginning.unit(), self
-        if unit != self.plan.unit:
-            X, y, weights = self.beginning.rows()
-            may_join = self.loss.task == "multiclass" and not self.labels.fixed  # each at its own row
-            labels = ManyLabels([], False) if may_join else self.labels
-            state = State.first(self.plan.in_unit(unit), X, labels, self.targets)
-            state.take_labels(self.labels)
-            state.feature_names, state.warned, state.stale = self.feature_names, self.warned, self.stale
-            try:
-                state.make_ready()
-                if state.function.width < self.function.width:
-                    state.hypothesis.grow(self.function.width)
-                state.learn(X, y, weights)
-                state.engine.done = 0  # of those that are new
-            except FloatingPointError:  # where kernel values would overflow, rows stay as they were learned
-                state = self
-        state.beginning = self.beginning.resolved()
-        return state
 
     def _in_domain(self, X):
         """Scaled rows, if the kernel is defined for them."""
@@ -507,9 +486,9 @@ class State(Learned):
         """A plan with what it leaves open chosen as it was for this state."""
         return plan.resolved(Data(self.n_features, self.rows, self.sparse, self.plan.unit))
 
-    def refreshed(self, learner):
+    def refreshed(self, estimator):
         """The state under changed parameters: step and regularization may change, all else must not."""
-        plan = self.resolved(learner._plan())
+        plan = self.resolved(estimator._plan())
         self.plan.check_change(plan)
         state = copy.copy(self)
         state.plan, state.stale = plan, False
@@ -521,19 +500,13 @@ class State(Learned):
 
     def n_classes_seen(self):
         """Number of outputs, labels that have not been learned left out."""
-        return self.function.outputs.joined
+        return self.function.outputs.n_seen
 
     def detected(self, scores, rho=None):
         """(f, rho) of a detector; f is rho where it is that up to rounding, as implicit steps leave it."""
         scores, rho = super().detected(scores, rho)
         rounding = 64 * np.finfo(self.function.dtype).eps * np.maximum(np.abs(scores), np.abs(rho))
         return np.where(np.abs(scores - rho) <= rounding, rho, scores), rho
-
-    def take_labels(self, labels):
-        """Go on with labels that may be shown in another order, which decides among equals."""
-        self.labels = labels
-        if labels is not None and self.form != "one":
-            self.hypothesis.form.set_order(labels.class_order)
 
     def make_ready(self):
         """Bring the engine up to date with a new plan and new labels, just before learning."""
@@ -545,8 +518,8 @@ class State(Learned):
             self.configured = self.plan
         if self.labels is not None and self.form != "one":
             outputs = self.function.outputs
-            needed = len(self.labels.order) + outputs.ahead
-            if needed > (outputs.n if outputs.ahead else self.function.width):
+            needed = len(self.labels.order) + outputs.future
+            if needed > (outputs.n if outputs.future else self.function.width):
                 self.hypothesis.grow(needed)
 
     def contributions(self, row, points, alpha, top, label):
@@ -568,9 +541,9 @@ class State(Learned):
         finally:
             self.hypothesis.show_latest(False)
 
-    def norm(self, ahead=False):
+    def norm(self, future=False):
         """|f| in the kernel's Hilbert space; O(terms^2) kernel values unless there are weights or trees."""
-        square = self.representation.square(self, ahead)
+        square = self.representation.square(self, future)
         if not np.isfinite(square):
             raise FloatingPointError("|f| is too large for float64: learning has diverged.")
         return float(np.sqrt(max(0.0, square)))
@@ -595,10 +568,10 @@ class State(Learned):
         """The same with more features, which have the value `fill` in all examples so far."""
         learned = self.to_dict()
         extra = width - self.n_features
-        if self.beginning is not None:
-            learned["beginning"] = self.current_beginning().widened(extra, fill).to_dict()
+        if self.warm_up is not None:
+            learned["warm_up"] = self.warm_up.widened(extra, fill).to_dict()
         if self.plan.scale:
-            learned["scaler"] = self.scaler.widened(extra, fill).state()
+            learned["scaler"] = state_of(self.scaler.widened(extra, fill))
             fill = 0.0  # what a scaler has always seen is scaled to 0
         function = self.representation.widened(self, learned["learned"], extra, fill)
         return type(self).from_dict({**learned, "n_features": width, "feature_names": None, "learned": function})
@@ -623,15 +596,15 @@ class State(Learned):
                 raise ValueError("initial scales another kind of rows, sparse or dense, than this model.")
             self.engine.scaler.load(start.scaler)
         if self.target_scaler is not None:
-            self.engine.target_scaler.restore(start.target_scaler.state())
+            restore(self.engine.target_scaler, state_of(start.target_scaler))
         self.representation.take_features(self, start)
         indices = self._indices_of(start)
-        intercept = start.hypothesis.intercept(self.ahead_of(start))
+        intercept = start.hypothesis.intercept(self.future_of(start))
         if indices is not None:
             self.make_ready()
             intercept = LabelMap(self.function.width, indices, False).rows(intercept)
             if not self.labels.fixed:
-                self.function.outputs.set_joined(start.n_classes_seen())
+                self.function.outputs.set_n_seen(start.n_classes_seen())
         self.hypothesis.begin_from(intercept, *self.start_of(start, indices))
         self.begin_with_norms()
 
@@ -651,18 +624,18 @@ class State(Learned):
 
         `indices` are those of its labels here, None if they are the same.
         """
-        return self.representation.start(self, start, LabelMap(self.function.width, indices, self.ahead_of(start)))
+        return self.representation.start(self, start, LabelMap(self.function.width, indices, self.future_of(start)))
 
     def begin_with_norms(self):
         """Norms of the function that this one starts from, where they are kept."""
-        if self.plan.rule.exact_norms:
+        if self.plan.rule.exact_norms or self.plan.rule.adapts_step:
             square = self.norm() ** 2
-            ahead = self.norm(ahead=True) ** 2 - square if self.function.outputs.ahead else 0.0
-            self.hypothesis.begin_with_square(square, max(0.0, ahead))
+            future = self.norm(future=True) ** 2 - square if self.function.outputs.future else 0.0
+            self.hypothesis.begin_with_square(square, max(0.0, future))
 
-    def ahead_of(self, start):
+    def future_of(self, start):
         """Whether labels to join are ahead in another state, and in this one."""
-        return self.function.outputs.ahead and start.function.outputs.ahead
+        return self.function.outputs.future and start.function.outputs.future
 
     def _indices_of(self, start):
         """Indices of another state's labels among those of this one; None where there is one output, or targets."""
@@ -673,7 +646,6 @@ class State(Learned):
         indices = self.labels.indices_of(known)
         if None in indices:
             raise ValueError(f"initial has the label {known[indices.index(None)]!r}, which this model cannot have.")
-        self.take_labels(self.labels)
         return np.array(indices, dtype=np.intp)
 
     # ---- In files and pickles ---------------------------------------------------------------------------------------
@@ -685,21 +657,17 @@ class State(Learned):
             "stale": self.stale,
             "rows": self.rows,
             "unit": self.plan.unit,
-            "beginning": None if self.beginning is None else self.current_beginning().to_dict(),
+            "warm_up": None if self.warm_up is None else self.warm_up.to_dict(self.engine.done),
             "n_features": self.n_features,
             "feature_names": self.feature_names,
-            "scaler": self.scaler.state() if self.plan.scale else None,
-            "target_scaler": None if self.target_scaler is None else self.target_scaler.state(),
+            "scaler": state_of(self.scaler) if self.plan.scale else None,
+            "target_scaler": None if self.target_scaler is None else state_of(self.target_scaler),
             "dtype": self.function.dtype.str,
             "sparse": self.sparse,
             "targets": self.targets,
             "labels": None if self.labels is None else self.labels.state(),
             "learned": self.hypothesis.state(),
         }
-
-    def check_learned(self):
-        """ValueError unless `from_dict` would take what is learned."""
-        self.hypothesis.check_state(self.hypothesis.state())
 
     @classmethod
     def from_dict(cls, learned):
@@ -710,47 +678,46 @@ class State(Learned):
         labels = _restored_labels(plan, learned)
         n_features, dtype, sparse, n_targets = _restored_shape(plan, learned)
         state = cls(plan, n_features, dtype, learned["learned"].get("origin"), labels, sparse, n_targets)
-        state._make_room(learned["learned"])
+        state._grow(learned["learned"])
         if plan.restricts:  # before the kernel looks at them
             _check_domain(plan.kernel, learned["learned"], n_features, dtype)
         state.hypothesis.restore(learned["learned"])
-        state.take_labels(labels)
         state.make_ready()
         if plan.loss.task == "multiclass":
             excess = state.n_classes_seen() - len(labels.order)
             if excess > 0 or labels.fixed and excess:
                 raise ValueError(f"there are {'more' if excess > 0 else 'fewer'} outputs than labels")
         state.stale = bool(learned["stale"])
-        state._restore_beginning(learned)
+        state._restore_warm_up(learned)
         state._restore_scalers(learned)
         state.restore_names(learned["feature_names"])
         return state
 
-    def _restore_beginning(self, learned):
+    def _restore_warm_up(self, learned):
         """How many rows `fit` had, and the width of a default kernel with the first rows, which may still choose it."""
         plan, task = self.plan, self.loss.task
         self.rows = learned["rows"]
         if not (self.rows is None or type(self.rows) is int and self.rows > 0):
             raise ValueError("the number of rows is not a positive integer")
         plan.unit = check_number(learned["unit"], "unit", least=0.0)
-        if learned["beginning"] is not None:
+        if learned["warm_up"] is not None:
             if defaults.width(plan.kernel) is None or plan.scale or plan.unit == 0:
                 raise ValueError("the kernel's width is not to be chosen any more")
-            self.beginning = WarmUpRows.restored(learned["beginning"], self.n_features, self.function.dtype, self.sparse)
-            self.beginning.check_targets(self.targets, task, len(self.labels.order) if task == "multiclass" else 2)
+            self.warm_up = WarmUpRows.restored(learned["warm_up"], self.n_features, self.function.dtype, self.sparse)
+            self.warm_up.check_targets(self.targets, task, len(self.labels.order) if task == "multiclass" else 2)
 
     def _restore_scalers(self, learned):
         """What is known of features and of targets."""
         if (learned["scaler"] is None) != (not self.plan.scale):
             raise ValueError("the scaler does not fit the parameters")
         if self.plan.scale:
-            self.engine.scaler.restore(learned["scaler"])
+            restore(self.engine.scaler, learned["scaler"])
         if (learned["target_scaler"] is None) != (self.target_scaler is None):
             raise ValueError("the scaler of targets does not fit the parameters")
         if self.target_scaler is not None:
-            self.target_scaler.restore(learned["target_scaler"])
+            restore(self.target_scaler, learned["target_scaler"])
 
-    def _make_room(self, learned):
+    def _grow(self, learned):
         """More labels may have been seen than are known by name, but not more than there are offsets."""
         if self.form != "one" and self.labels is not None and not self.labels.fixed:
             self.hypothesis.grow(np.size(learned["offset"]))
@@ -790,7 +757,23 @@ def _restored_shape(plan, learned):
     plan.representation.check_sizes(learned["learned"], n_features, sparse)
     if n_targets > 1 and np.shape(learned["learned"]["offset"]) != (n_targets,):
         raise ValueError("the offsets do not have the number of targets")
+    if learned["scaler"] is not None:
+        check_sizes(learned["scaler"], features=n_features)
     return n_features, dtype, sparse, n_targets
+
+
+def check_sizes(learned, **sizes):
+    """ValueError unless numbers of features, or targets, are those of arrays that are there: memory depends on them."""
+    lengths = set(_lengths(learned))
+    for name, size in sizes.items():
+        if size not in lengths:
+            raise ValueError(f"there are no arrays of {size} {name}")
+
+
+def _lengths(learned):
+    """Lengths of all arrays in a dictionary of dictionaries."""
+    for part in learned.values():
+        yield from _lengths(part) if isinstance(part, dict) else getattr(part, "shape", ())
 
 
 def _check_domain(kernel, learned, n_features, dtype):

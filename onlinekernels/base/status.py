@@ -5,18 +5,19 @@ import warnings
 from onlinekernels.base import defaults
 from onlinekernels.losses.base import LOG
 
-__all__ = ["DIVERGED", "LearningWarning", "level_outside", "shared_status", "warn_of_members", "warn_once"]
+__all__ = ["DIVERGED", "LearningWarning", "level_outside", "shared_status", "warn_of_members", "warn_of_size",
+           "warn_once"]
 
 # As in _core/rules.pxd
 SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER, OUT_OF_REACH = 1, 2, 3, 4, 5, 6, 7
 
-DIVERGES = "Learning diverges: many predictions so far were more than ten times as large as any target."
+DIVERGES = "Learning diverges: many predictions of late were more than ten times as large as any target."
 
 
 class LearningWarning(RuntimeWarning):
     """Learning goes on, but has gone wrong: a margin that tells nothing apart any more, a loss that explodes, a step
     that has fallen to nothing, a length that has no end, predictions that are no better than a constant, a margin that
-    no f can have.
+    no f can have, 10,000 terms without a budget.
 
     Each model warns once. The message says what to change. To have an error instead::
 
@@ -25,7 +26,7 @@ class LearningWarning(RuntimeWarning):
 
 
 def warn_once(state, model):
-    """Warn of what the engine of a model's state has noticed, unless that was said before."""
+    """Warn of what the engine of a model's state has noticed, unless the user was warned before."""
     status = state.status
     if state.warned or status == RESTARTED and state.plan.rule.norm_bound:  # who has a ball knows
         return
@@ -43,7 +44,28 @@ def warn_once(state, model):
         message = _exploded(state, status)
     else:
         message = _ran_away(state.loss, state.hypothesis.scalar(latest=True), status)
-    warnings.warn(message, LearningWarning, stacklevel=level_outside())
+    _warn(model, message)
+
+
+MANY_TERMS = 10_000  # of a model without a budget
+MOST_NAMED = 80  # characters of a model in a warning
+
+
+def _warn(model, message):
+    """Warn of a model, which the message names at its end: filters look at the beginning."""
+    name = repr(model)
+    name = name if len(name) <= MOST_NAMED else name[: MOST_NAMED - 3] + "..."
+    warnings.warn(f"{message} ({name})", LearningWarning, stacklevel=level_outside())
+
+
+def warn_of_size(state, model):
+    """Warn once that a model without a budget keeps a great many terms."""
+    if not state.is_unlimited or state.t < MANY_TERMS or state.n_terms() < MANY_TERMS:
+        return
+    state.is_unlimited = False  # the user knows by now
+    _warn(model, f"This model keeps all of its terms, {state.n_terms()} by now: memory grows with them, and so does "
+          "the time that a row takes. What may help: budget=1000, the latest terms, or budget=Smallest(1000), the "
+          "largest ones; a kernel such as RandomFourier(Gaussian()), which keeps weights.")
 
 
 def shared_status(states):
@@ -57,8 +79,8 @@ def shared_status(states):
     return NO_BETTER, min(verdicts, key=lambda verdict: verdict[1] / max(verdict[2], 1e-300))
 
 
-def warn_of_members(state, noticed):
-    """Warn of what `shared_status` has found in a composite, if that is anything, unless that was said before.
+def warn_of_members(state, noticed, model):
+    """Warn of what `shared_status` has found in a composite, if that is anything, unless the user was warned before.
 
     What would help a member is of no use: its parameters are not the user's.
     """
@@ -72,7 +94,7 @@ def warn_of_members(state, noticed):
         answer = None if state.labels is None else state.labels.order[leader]
         compared = _than_a_constant(answer, examples, loss, constant)
         message = f"{compared} Maybe these features say nothing about what is to be learned."
-    warnings.warn(message, LearningWarning, stacklevel=level_outside())
+    _warn(model, message)
 
 
 def level_outside():

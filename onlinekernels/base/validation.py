@@ -7,55 +7,19 @@ import math
 import numbers
 import sys
 import warnings
-from collections.abc import Mapping
-from operator import itemgetter
 
 import numpy as np
 
-from onlinekernels._core.errors import row_error
 from onlinekernels._core.formulas.vectorized import all_finite
 from onlinekernels._core.points import Rows
 
 __all__ = [
-    "Argument", "NotFittedError", "Sentence", "WrongFeatures", "add_note", "not_fitted", "sklearn_class", "tell",
-    "wrong_number", "Real", "as_number", "bad_parameter", "check_class_weight", "check_count", "check_flag",
-    "check_integer", "check_feature_names", "check_objects", "check_point", "check_points", "check_sparse",
-    "refuse_masked", "as_array_once", "check_column", "check_length", "check_targets", "check_weights", "count_targets",
-    "Table",
+    "NotFittedError", "WrongFeatures", "add_note", "not_fitted", "sklearn_class",
+    "add_rows_learned", "wrong_number", "Real", "as_number", "bad_parameter", "check_class_weight", "check_count",
+    "check_flag", "check_integer", "check_feature_names", "check_objects", "check_point", "check_points",
+    "check_sparse", "refuse_masked", "as_array_once", "check_column", "check_length", "check_targets", "check_weights",
+    "count_targets",
 ]
-
-
-class Argument:
-    """An argument in a sentence: `name=` and what stands behind it, or, as its subject, the parameter of a function.
-
-    `option` is what the command line has in its place, where that does not follow from the name.
-    """
-
-    def __init__(self, name, value="", owner=None, option=None):
-        self.name, self.value, self.owner, self.option = name, value, owner, option
-
-    def __str__(self):
-        return f"{self.name}={self.value}" if self.owner is None else f"The {self.name!r} parameter of {self.owner}"
-
-
-class Sentence(str):
-    """A text that names arguments as Python has them; it keeps its parts, for those who call their arguments otherwise.
-
-    >>> sentence = Sentence(Sentence("Too long. (", Argument("limit"), " cuts it.)"), " See the manual.")
-    >>> sentence
-    'Too long. (limit= cuts it.) See the manual.'
-    >>> sentence.told(lambda argument: f"--{argument.name} N")
-    'Too long. (--limit N cuts it.) See the manual.'
-    """
-
-    def __new__(cls, *parts):
-        sentence = super().__new__(cls, "".join(map(str, parts)))
-        sentence.parts = [piece for part in parts for piece in getattr(part, "parts", [part])]
-        return sentence
-
-    def told(self, name):
-        """The same with arguments as `name` calls them."""
-        return "".join(name(part) if isinstance(part, Argument) else part for part in self.parts)
 
 
 class WrongFeatures(ValueError):
@@ -63,7 +27,7 @@ class WrongFeatures(ValueError):
 
 
 def wrong_number(name, count, owner, expected):
-    """The error for rows of so many columns where others are expected."""
+    """The error for rows with another number of columns than is expected."""
     return WrongFeatures(f"{name} has {count} features, but {owner} is expecting {expected} features as input.")
 
 
@@ -77,14 +41,14 @@ def sklearn_class(name, otherwise):
     return otherwise if exceptions is None else getattr(exceptions, name)
 
 
-def not_fitted(learner):
+def not_fitted(estimator):
     """The error for predicting before learning."""
     return sklearn_class("NotFittedError", NotFittedError)(
-        f"This {type(learner).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' first."
+        f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' first."
     )
 
 
-def tell(error, rows):
+def add_rows_learned(error, rows):
     """Say on an exception how many rows of the call were learned before it."""
     error.rows_learned = rows
     add_note(error, f"Learned before this error: {rows} rows of this call. The model is consistent.")
@@ -254,9 +218,9 @@ def numbers_of(X, dtype, name, finite=True, columns=None):
         with np.errstate(over="ignore", invalid="ignore"):
             X = np.require(X, dtype=dtype, requirements=["C", "A"])
     if finite and not all_finite(X):
-        place = int(np.argmin(np.isfinite(X)))
-        what = "NaN" if np.isnan(X.flat[place]) else f"infinity or a value too large for {X.dtype}"
-        raise ValueError(f"Input {name} contains {what}{_where(X, place, columns)}; expected finite numbers.")
+        index = int(np.argmin(np.isfinite(X)))
+        what = "NaN" if np.isnan(X.flat[index]) else f"infinity or a value too large for {X.dtype}"
+        raise ValueError(f"Input {name} contains {what}{_where(X, index, columns)}; expected finite numbers.")
     return X
 
 
@@ -272,10 +236,10 @@ def numbers_from_objects(X, name, columns=None):
         except OverflowError as error:
             raise ValueError(f"{name} contains a number too large for float64; expected finite numbers.") from error
         except (TypeError, ValueError) as error:
-            place = next((i for i, value in enumerate(X.ravel()) if not isinstance(value, numbers.Real)), 0)
+            index = next((i for i, value in enumerate(X.ravel()) if not isinstance(value, numbers.Real)), 0)
             raise TypeError(
                 f"{name} must hold numbers for this kernel: an argument must be a string of digits or a number. Got "
-                f"{X.flat[place]!r}{_where(X, place, columns)}, instead; {_what_to_do(X.flat[place])}."
+                f"{X.flat[index]!r}{_where(X, index, columns)}, instead; {_what_to_do(X.flat[index])}."
             ) from error
     raise TypeError(
         f"{name} must hold numbers for this kernel. Got dtype {X.dtype} instead; strings and other objects "
@@ -283,11 +247,11 @@ def numbers_from_objects(X, name, columns=None):
     )
 
 
-def _where(X, place, columns):
+def _where(X, index, columns):
     """Where an entry of X is, in words."""
     if X.ndim != 2:
-        return f" at index {place}" if X.ndim == 1 else ""
-    row, column = divmod(place, X.shape[1])
+        return f" at index {index}" if X.ndim == 1 else ""
+    row, column = divmod(index, X.shape[1])
     return f" in row {row}, column {column if columns is None else columns[column]!r}"
 
 
@@ -332,25 +296,25 @@ def _is_sound(X):
     """Whether the index arrays of a sparse matrix are valid; True for formats that have no such arrays."""
     if getattr(X, "format", None) == "coo":
         return all(
-            len(places) == len(X.data) and _are_below(places, size) for places, size in zip((X.row, X.col), X.shape)
+            len(indices) == len(X.data) and _are_below(indices, size) for indices, size in zip((X.row, X.col), X.shape)
         )
     if getattr(X, "format", None) not in ("csr", "csc", "bsr"):
         return True
     rows, columns = X.shape if X.format != "csc" else X.shape[::-1]
     if X.format == "bsr":
         rows, columns = rows // X.data.shape[1], columns // X.data.shape[2]
-    ends, places = np.asarray(X.indptr), np.asarray(X.indices)
+    ends, indices = np.asarray(X.indptr), np.asarray(X.indices)
     return (
         ends.shape == (rows + 1,)
         and ends[0] == 0
         and (ends[1:] >= ends[:-1]).all()
-        and ends[-1] <= min(len(places), len(X.data))
-        and _are_below(places[: ends[-1]], columns)
+        and ends[-1] <= min(len(indices), len(X.data))
+        and _are_below(indices[: ends[-1]], columns)
     )
 
 
-def _are_below(places, size):
-    return len(places) == 0 or places.min() >= 0 and places.max() < size
+def _are_below(indices, size):
+    return len(indices) == 0 or indices.min() >= 0 and indices.max() < size
 
 
 def check_sparse(X, *, n_features=None, name="X", owner="model"):
@@ -378,8 +342,8 @@ def check_sparse(X, *, n_features=None, name="X", owner="model"):
         X = X.copy()
         X.sum_duplicates()
     if not np.isfinite(X.data).all():
-        place = int(np.argmin(np.isfinite(X.data)))
-        row, column = int(np.searchsorted(X.indptr, place, side="right")) - 1, int(X.indices[place])
+        index = int(np.argmin(np.isfinite(X.data)))
+        row, column = int(np.searchsorted(X.indptr, index, side="right")) - 1, int(X.indices[index])
         raise ValueError(
             f"Input {name} contains NaN or infinity in row {row}, column {column}; expected finite numbers."
         )
@@ -500,8 +464,8 @@ def check_targets(y, n, n_targets=1):
     if y.dtype.kind == "O" and all(isinstance(value, numbers.Real) for value in y.ravel()):
         y = numbers_from_objects(y, "y")
     if y.dtype.kind not in "fiub":
-        odd = next((value for value in y.ravel().tolist() if not isinstance(value, numbers.Real)), None)
-        raise TypeError(f"y must hold numbers for a regression loss. Got {odd!r} of dtype {y.dtype} instead.")
+        invalid = next((value for value in y.ravel().tolist() if not isinstance(value, numbers.Real)), None)
+        raise TypeError(f"y must hold numbers for a regression loss. Got {invalid!r} of dtype {y.dtype} instead.")
     return numbers_of(y, np.float64, "y")
 
 
@@ -518,194 +482,3 @@ def check_weights(sample_weight, n):
     if n and weights.min() < 0:
         raise ValueError(f"sample_weight must not be negative. Got {weights.min()} instead.")
     return weights
-
-
-class Table:
-    """Columns of one length, each an array of numbers or dates or a list of anything, perhaps with names.
-
-    Attributes
-    ----------
-    names : tuple or None
-    columns : list
-        Arrays of numbers, truth values, dates (datetime64) or durations; lists of everything else.
-    categories : set of int
-        Columns that say of themselves that they hold categories.
-    keyed : bool
-        Whether it was made of dictionaries, whose entries are in any order.
-
-    Examples
-    --------
-    >>> table = Table.of([{"age": 3, "pet": "cat"}, {"pet": None}])
-    >>> table.names, table.columns, len(table)
-    (('age', 'pet'), [[3, None], ['cat', None]], 2)
-    """
-
-    def __init__(self, columns, length, names=None, categories=(), keyed=False):
-        self.columns = columns
-        self.length = length
-        self.names = names
-        self.categories = set(categories)
-        self.keyed = keyed
-
-    def __len__(self):
-        return self.length
-
-    def __getitem__(self, rows):
-        """Some of the rows, by a slice."""
-        return Table(
-            [column[rows] for column in self.columns], len(range(self.length)[rows]), self.names, self.categories,
-            self.keyed,
-        )
-
-    @classmethod
-    def of(cls, X, names=None, name="X"):
-        """The table that X is. `names` are those of the columns in earlier tables, by which dictionaries are taken."""
-        if is_sparse(X):
-            raise TypeError(
-                f"{name} is sparse, which holds numbers alone; expected rows to encode. Leave the encoder out."
-            )
-        if isinstance(X, Mapping):
-            X = [X]
-        if type(X).__name__ == "LazyFrame":
-            raise TypeError(f"{name} is a LazyFrame, which has no rows yet; expected {name}.collect().")
-        if hasattr(X, "columns") and hasattr(X, "shape"):
-            table = cls._of_frame(X)
-        elif isinstance(X, (list, tuple)) and len(X) and not isinstance(X[0], (str, bytes)) and not np.isscalar(X[0]):
-            table = cls._of_rows(X, names, name)
-        else:
-            table = cls._of_array(np.asanyarray(X), name)
-        for count, what in ((table.length, "sample(s)"), (len(table.columns), "feature(s)")):
-            if count == 0:
-                shape = table.length, len(table.columns)
-                raise ValueError(f"Found array {name} with 0 {what} (shape={shape}) while a minimum of 1 is required.")
-        if table.names is not None and len(set(table.names)) < len(table.names):
-            raise ValueError(f"{name} must have columns of different names. Got {table.names!r} instead.")
-        return table
-
-    @classmethod
-    def _of_frame(cls, X):
-        """Columns of a data frame; pandas is not imported for it."""
-        names, categories = tuple(map(_name, X.columns)), []
-        columns = []
-        for j in range(X.shape[1]):
-            column = X.iloc[:, j] if hasattr(X, "iloc") else X[X.columns[j]]
-            kind = getattr(column.dtype, "kind", "O")
-            if type(column.dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum"):
-                categories.append(j)
-                columns.append(column.astype(object).tolist() if hasattr(column, "iloc") else column.to_list())
-            elif isinstance(column.dtype, np.dtype):
-                columns.append(_column(column.to_numpy()))
-            elif hasattr(column, "iloc") and kind in "fiub":  # nullable numbers
-                columns.append(column.to_numpy(dtype=float, na_value=np.nan))
-            elif hasattr(column, "iloc") and kind == "M":  # with a time zone
-                columns.append(column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
-            else:
-                columns.append(_column(column.to_numpy()))
-        is_numbered = names == tuple(range(len(names)))  # as pandas does without being told
-        return cls(columns, X.shape[0], None if is_numbered else names, categories)
-
-    @classmethod
-    def _of_rows(cls, rows, names, name):
-        """Columns of a list of dictionaries, or of rows in one order."""
-        kinds = set(map(type, rows))
-        if any(hasattr(kind, "to_dict") for kind in kinds):  # rows of a data frame
-            for i, row in enumerate(rows):
-                if getattr(row, "ndim", 1) == 2 or hasattr(row, "columns"):
-                    what = "is a data frame; expected one row, such as frame.iloc[0] or a dictionary."
-                    raise row_error(TypeError, i, what, name)
-            rows = [row.to_dict() if hasattr(row, "to_dict") else row for row in rows]
-            kinds = set(map(type, rows))
-        if isinstance(rows[0], np.void) and rows[0].dtype.names:
-            return cls._of_array(np.stack(rows), name)
-        if not any(issubclass(kind, Mapping) for kind in kinds):
-            return cls._of_sequences(rows, kinds, name)
-        names = tuple(rows[0]) if names is None else names
-        known = set(names)
-        for i, row in enumerate(rows):
-            if type(row) is not dict and not isinstance(row, Mapping):
-                what = f": expected a dictionary, like others. Got {type(row).__name__} instead."
-                raise row_error(TypeError, i, what, name)
-            if not row.keys() <= known:
-                new = next(key for key in row if key not in known)
-                what = f"has the new column {new!r}; expected columns among {_listed(names)}."
-                raise row_error(ValueError, i, what, name)
-        try:  # where nothing is missing, in half of the time
-            columns = [list(column) for column in zip(*map(itemgetter(*names, names[0]), rows), strict=True)][:-1]
-        except (KeyError, IndexError):
-            columns = [[row.get(key) for row in rows] for key in names]
-        return cls(columns, len(rows), tuple(names), keyed=True)
-
-    @classmethod
-    def _of_sequences(cls, rows, kinds, name):
-        """Columns of a list of rows of these types, none of them a dictionary."""
-        if any(issubclass(kind, np.ndarray) for kind in kinds):
-            if all(isinstance(row, np.ndarray) and row.dtype.kind in "fiub" for row in rows):
-                if len({row.shape for row in rows}) == 1:
-                    return cls._of_array(np.stack(rows), name)
-            rows = [row.tolist() if isinstance(row, np.ndarray) else row for row in rows]
-        if not kinds <= {list, tuple} or len(set(map(len, rows))) > 1:
-            for i, row in enumerate(rows):
-                if not isinstance(row, (list, tuple)):
-                    what = f": expected a list, a tuple, an array or a dictionary. Got {type(row).__name__} instead."
-                    raise row_error(TypeError, i, what, name)
-                if len(row) != len(rows[0]):
-                    what = f"has {len(row)} entries; expected {len(rows[0])}, like the rows before it."
-                    raise row_error(ValueError, i, what, name)
-        return cls([list(column) for column in zip(*rows, strict=True)], len(rows))
-
-    @classmethod
-    def _of_array(cls, X, name):
-        if X.dtype.names is not None:
-            if X.ndim != 1:
-                raise ValueError(f"Expected a 1D structured array for {name}, got {X.ndim}D array instead.")
-            return cls([_column(X[key]) for key in X.dtype.names], len(X), tuple(X.dtype.names))
-        if X.dtype.kind == "c":
-            raise ValueError(f"Complex data not supported: {name} must hold real numbers, got dtype {X.dtype}.")
-        if X.ndim != 2:
-            hint = (
-                " Reshape your data with X.reshape(-1, 1) if it has a single feature, or X.reshape(1, -1) if it"
-                " is a single example." if X.ndim == 1 else ""
-            )
-            raise ValueError(f"Expected 2D array for {name}, got {X.ndim}D array instead.{hint}")
-        return cls([_column(X[:, j]) for j in range(X.shape[1])], len(X))
-
-    def called(self, names):
-        """The same with these names."""
-        return Table(self.columns, self.length, names, self.categories, self.keyed)
-
-    def in_order(self, names, count, owner, name="X"):
-        """The columns of earlier tables, in their order; ValueError if these are others."""
-        if names is None and self.keyed:
-            raise TypeError(
-                f"{name} must hold lists or arrays, as in the first call, where columns had no names. Got dictionaries "
-                "instead."
-            )
-        if self.names is None or names is None or self.names == names:
-            if len(self.columns) != count:
-                raise wrong_number(name, len(self.columns), owner, count)
-            return self
-        places = {key: j for j, key in enumerate(self.names)}
-        for wrong, right, what in ((names, places, "has no column"), (places, set(names), "has the new column")):
-            odd = [key for key in wrong if key not in right]
-            if odd:
-                raise WrongFeatures(f"{name} {what} {odd[0]!r}; {owner} is expecting the columns {_listed(names)}.")
-        order = [places[key] for key in names]
-        categories = {j for j, place in enumerate(order) if place in self.categories}
-        return Table([self.columns[place] for place in order], self.length, names, categories, self.keyed)
-
-
-def _column(values):
-    """An array of numbers or dates as it is, anything else as a list."""
-    if np.ma.isMaskedArray(values):  # what is masked is missing
-        is_number = values.dtype.kind in "fiub"
-        values = values.astype(float).filled(np.nan) if is_number else values.astype(object).filled(None)
-    return values if values.dtype.kind in "fiubMm" else values.tolist()
-
-
-def _name(key):
-    return key.item() if isinstance(key, np.generic) else key
-
-
-def _listed(names, most=20):
-    """Names in a sentence."""
-    return ", ".join(map(repr, names[:most])) + ", ..." * (len(names) > most)

@@ -9,16 +9,12 @@ import numpy as np
 
 from onlinekernels.algorithms import ILK, NORMA, Perceptron
 from onlinekernels.bounds.checks import COUNT, check
-from onlinekernels.bounds.comparisons import norms
-from onlinekernels.bounds.implicit import ilk_mistakes_untuned, ilk_regret
-from onlinekernels.bounds.norma import (
-    norma_hinge_loss_untuned,
-    norma_margin_errors_untuned,
-    norma_mistakes,
-    norma_mistakes_untuned,
-    norma_regret,
+from onlinekernels.bounds.comparisons import description
+from onlinekernels.bounds.mistakes import (
+    ilk_mistakes_untuned, norma_hinge_loss_untuned, norma_margin_errors_untuned, norma_mistakes, norma_mistakes_untuned,
+    perceptron_mistakes,
 )
-from onlinekernels.bounds.projections import perceptron_mistakes
+from onlinekernels.bounds.regrets import ilk_regret, norma_regret
 from onlinekernels.base import docstrings
 from onlinekernels.losses import Hinge, as_loss
 from onlinekernels.base.params import Parameterized
@@ -80,14 +76,10 @@ class Audit:
     certificates: list
 
     def __str__(self):
-        lines = [
-            f"M {self.mistakes}, M_rho {self.margin_errors}, cumulative loss {self.loss:.4g}, "
-            f"sum of regularised risks {self.risk:.4g}"
-        ]
-        lines += [
-            f"{line.what:34} {line.made:>9.4g} of {line.allowed:>9.4g}  {line.theorem}" for line in self.certificates
-        ]
-        return "\n".join(lines)
+        first = (f"M {self.mistakes}, M_rho {self.margin_errors}, cumulative loss {self.loss:.4g}, "
+                 f"sum of regularised risks {self.risk:.4g}")
+        return "\n".join([first, *(f"{line.what:34} {line.made:>9.4g} of {line.allowed:>9.4g}  {line.theorem}"
+                                   for line in self.certificates)])
 
 
 @docstrings.like(Parameterized)
@@ -105,18 +97,13 @@ def audit(model: Any, X: ArrayLike, y: ArrayLike, *, segments: int = 1) -> Audit
     X, y : array of shape (n, n_features), and n labels of two kinds
         The stream.
     segments : int, default=1
-        The comparison may change at the ends of so many stretches of equal length. More of them fit better, and have
+        The comparison may change at the ends of this many stretches of equal length. More of them fit better, and have
         a longer way. The best of 1 to `segments` is taken.
 
     Returns
     -------
     Audit
         Its text is a table.
-
-    References
-    ----------
-    K
-        Kivinen, Smola and Williamson, "Online Learning with Kernels", 2004.
 
     Examples
     --------
@@ -137,15 +124,8 @@ def audit(model: Any, X: ArrayLike, y: ArrayLike, *, segments: int = 1) -> Audit
     check("audit", "segments", segments, COUNT)
     model = type(model)(**model.get_params(deep=False))
     run = _Run(model, X, y)
-    margins = run.signs * run.scores
-    return Audit(
-        mistakes=int((margins <= 0).sum()),
-        margin_errors=int((margins <= run.margin).sum()),
-        loss=float(run.missing.sum()),
-        risk=float(run.penalty * run.missing.sum() + run.regularization / 2 * (run.norms**2).sum()),
-        norms=run.norms,
-        certificates=[line for line in _certificates(run, segments) if math.isfinite(line.allowed)],
-    )
+    certificates = [line for line in _certificates(run, segments) if math.isfinite(line.allowed)]
+    return Audit(run.mistakes, run.margin_errors, run.loss, run.risk, run.norms, certificates)
 
 
 class _Run:
@@ -161,12 +141,16 @@ class _Run:
         state = model._state
         plan = state.plan
         if plan.offset:
-            raise ValueError("No theorem knows the offset that a linear kernel has by default: audit needs offset=False.")
+            raise ValueError("No theorem knows the offset that a linear kernel has by default: audit needs "
+                             "offset=False.")
         self.model, self.gram = model, state.kernel(X)
         self.step, self.regularization = plan.rule.step, float(plan.rule.regularization)
         self.penalty = float(model.penalty) if isinstance(model, ILK) else 1.0
         self.margin = float(state.loss.margin)
-        self.missing = np.maximum(0.0, self.margin - self.signs * self.scores)
+        margins = self.signs * self.scores
+        self.mistakes, self.margin_errors = int((margins <= 0).sum()), int((margins <= self.margin).sum())
+        self.loss = float(np.maximum(0.0, self.margin - margins).sum())
+        self.risk = float(self.penalty * self.loss + self.regularization / 2 * (self.norms**2).sum())
         self.radius = math.sqrt(np.max(state.kernel.diagonal(X)))
 
 
@@ -187,15 +171,14 @@ def _certificates(run, segments):
     """The bounds that apply, each for the comparison that makes it smallest."""
     described = [_description(run, parts, penalty) for parts in range(1, segments + 1) for penalty in PENALTIES]
     moving, still = [about for about, _ in described], [pair for pair in described if pair[0]["path"] == 0]
-    wrong = int((run.signs * run.scores <= 0).sum())
     own = {"step": getattr(run.step, "rate", None), "regularization": run.regularization}
     if isinstance(run.model, Perceptron):
-        yield Certificate("mistakes", wrong, min(norma_mistakes(**about) for about, _ in still), "K Thm 3")
+        yield Certificate("mistakes", run.mistakes, min(norma_mistakes(**about) for about, _ in still), "K Thm 3")
         freund = [
             perceptron_mistakes(radius=run.radius, margin=1.0, norm=about["norm"], deviation=deviation)
             for about, deviation in still
         ]
-        yield Certificate("mistakes", wrong, min(freund), "V Thm 1")
+        yield Certificate("mistakes", run.mistakes, min(freund), "V Thm 1")
     elif isinstance(run.step, InverseSqrt):
         if run.regularization > 0 and (isinstance(run.model, ILK) or own["step"] * run.regularization <= 1):
             yield _of_risk(run, own)
@@ -204,13 +187,12 @@ def _certificates(run, segments):
         if isinstance(run.model, ILK):
             if run.margin > 0:
                 bounds = [ilk_mistakes_untuned(**own, penalty=run.penalty, **about) for about in moving]
-                yield Certificate("mistakes", wrong, min(bounds), "I Thm 2, any step")
+                yield Certificate("mistakes", run.mistakes, min(bounds), "I Thm 2, any step")
         elif own["step"] * run.regularization < 1:
-            beyond = int((run.signs * run.scores <= run.margin).sum())
             for what, made, limit in (
-                ("mistakes", wrong, norma_mistakes_untuned),
-                ("margin errors", beyond, norma_margin_errors_untuned),
-                ("cumulative loss", float(run.missing.sum()), norma_hinge_loss_untuned),
+                ("mistakes", run.mistakes, norma_mistakes_untuned),
+                ("margin errors", run.margin_errors, norma_margin_errors_untuned),
+                ("cumulative loss", run.loss, norma_hinge_loss_untuned),
             ):
                 yield Certificate(what, made, min(limit(**own, **about) for about in moving), "K (45)")
 
@@ -221,12 +203,11 @@ def _of_risk(run, own):
     best = machine(run.gram, run.signs, run.penalty / (n * scale), run.margin)
     missing = np.maximum(0.0, run.margin - run.signs * (run.gram @ best)).sum()
     least = run.penalty * missing + n * scale / 2 * (best @ run.gram @ best)
-    made = run.penalty * run.missing.sum() + scale / 2 * (run.norms**2).sum()
     if isinstance(run.model, ILK):
-        excess = ilk_regret(examples=n, radius=run.radius, penalty=run.penalty, **own)
-        return Certificate("sum of regularised risks", float(made), float(least + excess), "I Thm 3")
-    excess = norma_regret(examples=n, radius=run.radius, **own)
-    return Certificate("sum of regularised risks", float(made), float(least + excess), "K Thm 4")
+        excess, theorem = ilk_regret(examples=n, radius=run.radius, penalty=run.penalty, **own), "I Thm 3"
+    else:
+        excess, theorem = norma_regret(examples=n, radius=run.radius, **own), "K Thm 4"
+    return Certificate("sum of regularised risks", run.risk, float(least + excess), theorem)
 
 
 def _description(run, parts, penalty):
@@ -237,18 +218,8 @@ def _description(run, parts, penalty):
         function[stretch] = machine(run.gram[np.ix_(stretch, stretch)], run.signs[stretch], penalty, 1.0)
         functions.append(function)
         missing[stretch] = np.maximum(0.0, 1.0 - run.signs[stretch] * (run.gram[stretch] @ function))
-    functions = np.array(functions)
-    lengths = norms(np.diff(functions, axis=0), run.gram)
-    about = {
-        "radius": run.radius,
-        "margin": 1.0,
-        "loss": float(missing.sum()),
-        "norm": max(float(norms(functions, run.gram).max()), LEAST_NORM),
-        "path": float(lengths.sum()),
-        "squared_path": float((lengths**2).sum()),
-        "examples": len(run.signs),
-    }
-    return about, float(np.sqrt((missing**2).sum()))
+    about = description(np.array(functions), run.gram, missing, run.radius, 1.0)
+    return {**about, "norm": max(about["norm"], LEAST_NORM)}, float(np.sqrt((missing**2).sum()))
 
 
 def machine(gram, signs, penalty, margin):
@@ -267,12 +238,12 @@ def machine(gram, signs, penalty, margin):
     sizes = np.maximum(np.diag(gram), np.finfo(float).tiny)
     for _ in range(PASSES if margin > 0 else 0):
         moved = 0.0
-        for place, sign in enumerate(signs):
-            old = sign * coefficients[place]
-            new = min(penalty, max(0.0, old + (margin - sign * values[place]) / sizes[place]))
+        for i, sign in enumerate(signs):
+            old = sign * coefficients[i]
+            new = min(penalty, max(0.0, old + (margin - sign * values[i]) / sizes[i]))
             if new != old:
-                coefficients[place] = sign * new
-                values += sign * (new - old) * gram[place]
+                coefficients[i] = sign * new
+                values += sign * (new - old) * gram[i]
                 moved = max(moved, abs(new - old))
         if moved <= 1e-3 * penalty:
             break

@@ -12,7 +12,9 @@ import numpy as np
 from onlinekernels.base import docstrings
 from onlinekernels.base.params import Parameterized
 from onlinekernels.labels import LabelStructure
-from onlinekernels.base.validation import Real, as_number, bad_parameter, check_not_negative, check_positive, check_share
+from onlinekernels.base.validation import (
+    Real, as_number, bad_parameter, check_not_negative, check_positive, check_share,
+)
 
 LARGEST_LOG = 709.0  # the exponential of more is no float
 ROUNDING = 1e-12  # what a bound and the numbers that describe a comparison may have lost
@@ -31,27 +33,11 @@ HALF = Real("a number between 0 and 1/2, both excluded", lambda value: 0 < value
 SHARE = check_share
 FLAG = Rule("True or False", lambda value: isinstance(value, (bool, np.bool_)))
 COUNT = Rule(
-    "an integer of at least 1", lambda value: isinstance(value, numbers.Integral) and (as_number(value) or 0) >= 1
-)
-NUMBER = Rule(
-    "an integer of at least 0",
-    lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 0,
-)
-
-
-def _are_steps(value):
-    try:
-        value = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        return False
-    return value.ndim == 1 and value.size > 0 and bool((np.isfinite(value) & (value > 0)).all())
-
-
+    "an integer of at least 1", lambda value: isinstance(value, numbers.Integral) and (as_number(value) or 0) >= 1)
 LABELS = Rule(
     "a Taxonomy, a LabelGraph, Labels or a list of at least two labels",
     lambda value: isinstance(value, LabelStructure) or isinstance(value, (list, tuple, np.ndarray)) and len(value) > 1,
 )
-STEPS = Rule("a sequence of positive numbers", _are_steps)
 
 ARGUMENTS = {
     "radius": (POSITIVE, "X in K and I, R in H and V: k(x, x) <= radius^2 for all examples."),
@@ -62,15 +48,15 @@ ARGUMENTS = {
     "squared_path": (NOT_NEGATIVE, "D2, sum_t |g_{t+1} - g_t|^2."),
     "examples": (COUNT, "m in K and V, T in I: the length of the stream."),
     "step": (POSITIVE, "eta, the learning rate of the algorithm; of `InverseSqrt`, its rate."),
-    "steps": (STEPS, "eta_j of the latest examples, those of the window."),
     "regularization": (POSITIVE, "lambda of the algorithm."),
     "learner_margin": (NOT_NEGATIVE, "rho, the margin of the algorithm's own hinge loss."),
     "lipschitz": (POSITIVE, "c, the largest |l'(f, y)|: 1 for the hinges, logistic, absolute, insensitive and Huber."),
     "penalty": (POSITIVE, "C of `ILK`."),
+    "regret": (NOT_NEGATIVE, "What the learner may lose more than g on the stream."),
     "members": (COUNT, "m, how many members an ensemble has."),
     "rate": (POSITIVE, "eta, how fast weights follow losses."),
     "share": (FRACTION, "alpha, what each member gives up to all with every row."),
-    "squared_ranges": (NOT_NEGATIVE, "sum_t s_t^2, s_t the difference between the largest and the smallest loss of members at row t."),
+    "squared_ranges": (NOT_NEGATIVE, "sum_t s_t^2, s_t the largest loss of a member at row t minus the smallest."),
     "window": (COUNT, "tau, how many of the latest examples f may use."),
     "terms": (COUNT, "omega, how many terms stay."),
     "growth": (HALF, "epsilon, or e: the window of example t is ceil(t^(1/2 + e))."),
@@ -82,8 +68,6 @@ ARGUMENTS = {
     "deviation": (NOT_NEGATIVE, "D, sqrt(sum_t max(0, gamma - y_t theta(x_t))^2) of a function theta."),
     "expected_mistakes": (NOT_NEGATIVE, "The mean of `perceptron_mistakes` over draws of the stream."),
     "alpha": (SHARE, "alpha of `ALMA`."),
-    "ball_radius": (POSITIVE, "r, the radius of the `Ballseptron`'s balls."),
-    "ball_updates": (NUMBER, "N, how many updates were made for right predictions; None is not to know."),
     "squared_loss": (NOT_NEGATIVE, "L, the comparison's cumulative squared loss: sum_t (y_t - u(x_t))^2."),
     "labels": (LABELS, "Many classes, as `comparison` took them; None is two."),
     "longest": (COUNT, "The `examples` of `self_tuning`, at least those of the stream."),

@@ -65,7 +65,8 @@ def comparison(kernel: Any, X: Any, y: Any, coefficients: Any, *, margin: Any, p
 
     >>> from onlinekernels import Labels
     >>> sizes = Labels(["a", "b", "c"], distance=[[0, 1, 3], [1, 0, 2], [3, 2, 0]])
-    >>> about = comparison("linear", [[1.0], [1.0]], ["c", "c"], [[0.0], [2.0], [3.0]], margin=1.0, points=[[1.0]], labels=sizes)
+    >>> about = comparison("linear", [[1.0], [1.0]], ["c", "c"], [[0.0], [2.0], [3.0]], margin=1.0, points=[[1.0]],
+    ...                    labels=sizes)
     >>> about["loss"], about["margin"], round(about["radius"] ** 2, 9), round(about["norm"] ** 2, 9)
     (2.0, 1.0, 2.0, 13.0)
     """
@@ -79,44 +80,45 @@ def comparison(kernel: Any, X: Any, y: Any, coefficients: Any, *, margin: Any, p
         functions = _functions(coefficients, rows.shape)
         missing = margin - y * (rows * functions).sum(axis=1)
     else:
-        _, order, kappa, Delta = _labels(labels)
-        places = _places(y, len(rows), order)
+        order, kappa, Delta = _labels(labels)
+        codes = _codes(y, len(rows), order)
         functions = _functions(coefficients, (len(rows), len(order), rows.shape[1]))
         scores = np.einsum("tlj,tj->tl", functions, rows) @ kappa
-        missing = margin * Delta[places] + scores - scores[np.arange(len(rows)), places][:, None]
-        missing[np.arange(len(rows)), places] = 0.0
+        missing = margin * Delta[codes] + scores - scores[np.arange(len(rows)), codes][:, None]
+        missing[np.arange(len(rows)), codes] = 0.0
         missing = missing.max(axis=1)
-        different = ~np.eye(len(order), dtype=bool)
-        radius *= float(np.sqrt(_square_distances(kappa)[different].max()))
+        own = np.diag(kappa)  # |Phi(a) - Phi(b)|^2 is the distance of two labels that radius is about
+        radius *= float(np.sqrt((own[:, None] + own - 2.0 * kappa)[~np.eye(len(order), dtype=bool)].max()))
         margin *= smallest_distance(labels)
         gram = np.kron(kappa, gram)
         functions = functions.reshape(len(functions), -1)
-    lengths = norms(np.diff(functions, axis=0), gram)
+    return description(functions, gram, missing, radius, margin)
+
+
+def description(functions, gram, missing, radius, margin):
+    """What bounds ask about functions, each a row of coefficients, that miss the margin by so much."""
+    norms, lengths = (
+        np.sqrt(np.maximum(0.0, ((some @ gram) * some).sum(axis=1))) for some in (functions, np.diff(functions, axis=0))
+    )
     return {
         "radius": radius,
         "margin": float(margin),
         "loss": float(np.maximum(0.0, missing).sum()),
-        "norm": float(norms(functions, gram).max()),
+        "norm": float(norms.max()),
         "path": float(lengths.sum()),
         "squared_path": float((lengths ** 2).sum()),
-        "examples": len(rows),
+        "examples": len(missing),
     }
 
 
 def _labels(labels):
-    """(structure, labels in order, kappa, Delta)."""
+    """(labels in order, kappa, Delta)."""
     structure = labels if isinstance(labels, LabelStructure) else Labels(labels)
     structure.validate()
     order = structure.names()
     outputs = structure.outputs(order)
     kappa = np.array([outputs.kappa_times(one) for one in np.eye(len(order))])
-    return structure, order, kappa, np.array([outputs.distances_from(place) for place in range(len(order))])
-
-
-def _square_distances(kappa):
-    """|Phi(a) - Phi(b)|^2 of labels."""
-    own = np.diag(kappa)
-    return own[:, None] + own - 2.0 * kappa
+    return order, kappa, np.array([outputs.distances_from(code) for code in range(len(order))])
 
 
 def smallest_distance(labels):
@@ -125,20 +127,22 @@ def smallest_distance(labels):
     >>> smallest_distance(["a", "b", "c"])
     1.0
     """
-    Delta = _labels(labels)[3]
+    Delta = _labels(labels)[2]
     smallest = float(Delta[~np.eye(len(Delta), dtype=bool)].min())
     if smallest <= 0:
-        raise ValueError("Two of the labels are at distance 0: no margin tells them apart, and no theorem is about them.")
+        raise ValueError(
+            "Two of the labels are at distance 0: no margin tells them apart, and no theorem is about them."
+        )
     return smallest
 
 
-def _places(y, n, order):
+def _codes(y, n, order):
     refuse_masked(y, "y")
-    places = {label: place for place, label in enumerate(order)}
+    codes = {label: code for code, label in enumerate(order)}
     y = [plain(label) for label in y]
-    if len(y) != n or not all(label in places for label in y):
+    if len(y) != n or not all(label in codes for label in y):
         raise bad_parameter("comparison", "y", f"{n} labels, each one of {shown_list(order)}", y)
-    return np.array([places[label] for label in y])
+    return np.array([codes[label] for label in y])
 
 
 def _signs(y, n):
@@ -165,13 +169,8 @@ def _functions(coefficients, shape):
     return functions
 
 
-def norms(functions, gram):
-    """The norm of each row of coefficients."""
-    return np.sqrt(np.maximum(0.0, ((functions @ gram) * functions).sum(axis=1)))
-
-
 @checked
-def complexity(*, radius: Any, norm: Any, path: Any = 0.0, squared_path: Any = 0.0, examples: Any = 1) -> Any:
+def complexity(*, radius: Any, norm: Any, path: Any = 0.0, squared_path: Any = 0.0, examples: Any = 1) -> float:
     """C of K (31), S of I Thm 2: how hard the comparison functions are to follow.
 
     C = X^2/4 (B^2 + B (sqrt(m D2) + D1)); for one function that never moves X^2 B^2 / 4.
@@ -189,7 +188,7 @@ def complexity_of(radius, norm, path, squared_path, examples):
 
 
 @checked
-def best_gap(gap: Any, loss: Any, complexity: Any) -> Any:
+def best_gap(gap: Any, loss: Any, complexity: Any) -> float:
     """h(x, K, C) of K (30): which part of the gap between two margins the step should use.
 
     It minimises K/(x - z) + C/(z (x - z)) over 0 < z < x (K Lemma 7, where "maximised" is a misprint).

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from onlinekernels.bounds.checks import checked
 from onlinekernels.bounds.comparisons import best_gap, complexity_of, smallest_distance
-from onlinekernels.bounds.norma import gap_of, window_start
+from onlinekernels.bounds.mistakes import gap_of
+from onlinekernels.bounds.regrets import window_start
 from onlinekernels.budgets import Sublinear
-from onlinekernels.losses import GraphHinge, Hinge, MulticlassHinge
+from onlinekernels.losses import GraphHinge, Hinge, MulticlassHinge, Squared
 from onlinekernels.steps import InverseSqrt
 from onlinekernels.labels import LabelStructure
 
@@ -20,7 +21,7 @@ NO_OFFSET = {"offset": False}  # which a linear kernel would choose, and no theo
 
 @checked
 def tune_norma_margin_errors(*, learner_margin: float, radius: float, margin: float, loss: float, norm: float,
-                             path: float = 0.0, squared_path: float = 0.0, examples: int) -> Any:
+                             path: float = 0.0, squared_path: float = 0.0, examples: int) -> dict[str, Any]:
     """Parameters of NORMA for `norma_margin_errors`, K Thm 2.
 
     eta' = 2 h(mu - rho, K, C)/X^2, lambda = sqrt(D2/m)/(B eta') (K (32)), eta = eta'/(1 + eta' lambda).
@@ -50,7 +51,8 @@ def _best_regularization(step, norm, squared_path, examples):
 
 @checked
 def tune_norma_mistakes(*, radius: float, margin: float, loss: float, norm: float, path: float = 0.0,
-                        squared_path: float = 0.0, examples: int, zero_margin: bool = False, labels: Any = None) -> Any:
+                        squared_path: float = 0.0, examples: int, zero_margin: bool = False,
+                        labels: Any = None) -> dict[str, Any]:
     """Parameters of NORMA for `norma_mistakes`, K Thm 3.
 
     eta' = 2 r/X^2 with r = h(mu, K, C), lambda and eta as in `tune_norma_margin_errors`, and the margin
@@ -86,7 +88,7 @@ def _among(labels, tuned):
 
 
 @checked
-def tune_norma_regret(*, regularization: float) -> Any:
+def tune_norma_regret(*, regularization: float) -> dict[str, Any]:
     """Parameters of NORMA for `norma_regret`, K Thm 4: the step that makes a smallest, eta = 1/(sqrt(2) lambda).
 
     >>> tune_norma_regret(regularization=0.5)
@@ -96,7 +98,7 @@ def tune_norma_regret(*, regularization: float) -> Any:
 
 
 @checked
-def tune_norma_window(*, regularization: float, growth: float = 0.4, step: float | None = None) -> Any:
+def tune_norma_window(*, regularization: float, growth: float = 0.4, step: float | None = None) -> dict[str, Any]:
     """Parameters of NORMA for `norma_window_regret`, K Thm 6: step and window.
 
     Without `step`, the one that makes a smallest, eta = 1/(sqrt(10) lambda). A larger step, up to 1/lambda, costs
@@ -121,7 +123,8 @@ def tune_norma_window(*, regularization: float, growth: float = 0.4, step: float
 
 @checked
 def tune_ilk_mistakes(*, radius: float, margin: float, loss: float, norm: float, path: float = 0.0,
-                      squared_path: float = 0.0, examples: int, penalty: float = 1.0, labels: Any = None) -> Any:
+                      squared_path: float = 0.0, examples: int, penalty: float = 1.0,
+                      labels: Any = None) -> dict[str, Any]:
     """Parameters of ILK for `ilk_mistakes`, I Thm 2 as corrected.
 
     eta = 2 h(mu, K, S)/(C X^2), lambda = sqrt(D2/T)/(B eta), rho = eta C X^2/(1 + eta lambda). With K = 0 and a
@@ -146,10 +149,24 @@ def tune_ilk_mistakes(*, radius: float, margin: float, loss: float, norm: float,
 
 
 @checked
-def tune_ilk_regret(*, regularization: float, penalty: float = 1.0) -> Any:
+def tune_ilk_regret(*, regularization: float, penalty: float = 1.0) -> dict[str, Any]:
     """Parameters of ILK for `ilk_regret`, I Thm 3: the step that makes a smallest, eta = 1/(sqrt(2) lambda).
 
     >>> tune_ilk_regret(regularization=0.5, penalty=2.0)
     {'step': InverseSqrt(rate=1.41...), 'regularization': 0.5, 'offset': False, 'penalty': 2.0}
     """
     return {**tune_norma_regret(regularization=regularization), "penalty": float(penalty)}
+
+
+@checked
+def tune_norma_squared_loss(*, radius: float, norm: float, squared_loss: float) -> dict[str, Any]:
+    """The parameters of `NORMA` for which `norma_squared_loss` is least: it becomes (sqrt(L) + X |u|)^2.
+
+    eta X^2 = X |u| / (X |u| + sqrt(L)).
+
+    >>> tune_norma_squared_loss(radius=1.0, norm=3.0, squared_loss=1.0)
+    {'loss': Squared(), 'step': 0.75, 'regularization': 0.0, 'offset': False}
+    """
+    length = radius * norm
+    step = length / (length + math.sqrt(squared_loss)) / radius**2
+    return {"loss": Squared(), "step": step, "regularization": 0.0, **NO_OFFSET}

@@ -1,21 +1,17 @@
 """``show``: what is in a model file."""
-
 import os
 
 import numpy as np
 
 from onlinekernels import load
-from onlinekernels.cli.figures import Figures, headline, shown
+from onlinekernels.cli.figures import Figures
 from onlinekernels.cli.learn import stream_of
 from onlinekernels.cli.options import add_command
 
-__all__ = ["add_show"]
-
 DESCRIPTION = "Show what a model file holds: algorithm, parameters, classes, terms, and what it has read."
 EXAMPLES = ["python -m onlinekernels show model.npz"]
-
-# The norm takes kernel values between all terms.
-_MOST_TERMS_FOR_NORM = 5000
+MOST_TERMS_FOR_NORM = 5000  # the norm takes kernel values between all terms
+TASKS = {"regressor": "regression", "outlier_detector": "novelty"}
 
 
 def add_show(subcommands):
@@ -31,20 +27,20 @@ def _show(arguments):
     for name, given in model.get_params(deep=False).items():  # with what stands for those that are None
         rows.append(("", f"{name} = {getattr(model, f'{name}_', None) if given is None else given!r}"))
     rows += _learned(model) if getattr(model, "t_", 0) else [("learned", "nothing yet")]
-    stream = stream_of(model)
-    rows += [] if stream is None else _read(model, stream)
+    rows += _read(model, stream_of(model))
     width = max(len(name) for name, _ in rows) + 2
-    for name, fact in rows:
-        print(f"{name:<{width}}{', '.join(map(_text, fact)) if isinstance(fact, list) else _text(fact)}")
+    for name, value in rows:
+        print(f"{name:<{width}}" + ", ".join(f"{part:.6g}" if isinstance(part, float) else str(part)
+                                             for part in (value if isinstance(value, list) else [value])))
     return 0
 
 
 def _learned(model):
     """What the model has learned, as (name, number, text or list)."""
-    kind = model._estimator_type
-    classes = model.classes_.tolist() if kind == "classifier" else []
-    of_classes = "two classes" if len(classes) == 2 else "many classes"
-    yield "task", {"regressor": "numbers", "outlier_detector": "novelty"}.get(kind, of_classes)
+    kind, classes = model._estimator_type, []
+    if kind == "classifier":
+        classes = model.classes_.tolist()
+    yield "task", TASKS.get(kind, "two classes" if len(classes) == 2 else "many classes")
     if classes:
         yield "classes", classes
     yield "examples", model.t_
@@ -54,7 +50,7 @@ def _learned(model):
     if hasattr(model, "named_members_") and kind != "outlier_detector":
         for name, error in model.errors_.items():
             yield "member", f"{name}: weight {np.mean(model.weights_[name]):.2f}, error {error:.4g}"
-    if model.n_terms_ <= _MOST_TERMS_FOR_NORM and hasattr(model, "norm_"):
+    if model.n_terms_ <= MOST_TERMS_FOR_NORM and hasattr(model, "norm_"):
         yield "norm", model.norm_
     for name in ("step_", "noise_", "margin_", "width_", "offset_"):
         if hasattr(model, name):
@@ -65,14 +61,9 @@ def _learned(model):
 
 def _read(model, stream):
     """What the model's file remembers of its stream."""
-    if hasattr(model, "feature_names_in_"):
-        yield "columns", list(model.feature_names_in_)
-    for file in stream["files"].values():
-        yield "read", f"{file['name']}, row {file['rows']}"
-    figures = Figures(model._estimator_type, stream["figures"])
-    for name, words in headline(figures.kind):
-        yield words, f"{shown(figures.kind, figures.mean(name)) or '-'} while learning"
-
-
-def _text(value):
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if stream is not None:
+        if hasattr(model, "feature_names_in_"):
+            yield "columns", list(model.feature_names_in_)
+        for file in stream["files"].values():
+            yield "read", f"{file['name']}, row {file['rows']}"
+        yield "while learning", Figures(model._estimator_type, stream["figures"]).sentence()

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING
 
@@ -14,34 +15,34 @@ from onlinekernels._core.combiners import (
     PriorCorrection,
     RecursiveLeastSquares,
     TargetFences,
-    interval_ends,
 )
-from onlinekernels._core.ensemble import Ensemble
+from onlinekernels._core.ensemble import Ensemble, LastTarget, Member
 from onlinekernels._core.smoother import LocalRows
-from onlinekernels._core.transforms import NormalScores, Relevance, StandardScores
+from onlinekernels._core.transforms import NormalScores, Relevance, SeriesDifferences, StandardScores
 from onlinekernels.ensemble.stacking import (
     SHARE,
     SHORT,
-    EnsembleLearner,
+    EnsembleEstimator,
     class_stack,
     named,
     number_settings,
 )
-from onlinekernels.ensemble.members import EFFORTS, class_members, number_members, sparse_members
-from onlinekernels.base.composite import CompositePlan
+from onlinekernels.ensemble.members import class_members, EFFORTS, line_members, MOST, number_members
+from onlinekernels.base.composite import CompositePlan, uncorrected
 from onlinekernels.base.state import LARGEST
-from onlinekernels.base.estimator import only_if
+from onlinekernels.base.estimator import only_if, validate_coverage
 from onlinekernels.base.members import built, task_of
 from onlinekernels.base.labelvalues import plain
 from onlinekernels.losses import MulticlassSquared, Squared
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, ClassWeight, Examples, Members, Path, RunningEncoder, Self
-    from onlinekernels.base.estimator import OnlineLearner
+    from onlinekernels.base.estimator import Estimator
 
 __all__ = ["OnlineKernelClassifier", "OnlineKernelRegressor"]
 
 NEIGHBOURS, ERRORS = 10, 500  # how near errors count for the local deviation, and how many are kept
+PATHS = 400  # of a series that are simulated
 THRESHOLDS = (None, "balanced", "f1")
 
 
@@ -50,23 +51,32 @@ class DefaultPlan(CompositePlan):
     """What the plans of both share."""
 
     effort: str
-    members: dict[str, OnlineLearner] | None  # of the user's own
+    members: dict[str, Estimator] | None  # of the user's own
     sparse: bool  # whether rows are
 
+    def validate_points(self, X, n_features=None, owner="model"):
+        if not self.sparse:
+            return super().validate_points(X, n_features, owner)
+        rows = validation.check_sparse(X, n_features=n_features, owner=owner)
+        if len(rows.data) and np.abs(rows.data).max() > LARGEST:
+            raise ValueError(f"X is too large: the variance of a feature overflows. Expected values below {LARGEST:g}.")
+        return rows
 
-class DefaultEnsemble(EnsembleLearner):
+
+class DefaultEnsemble(EnsembleEstimator):
     """Base of the models that need no tuning.
 
     Parameters
     ----------
     effort : "low", "medium" or "high"
-        How many members there are, and so how long an example takes: about 20, 70 or 150 times as long as with one
+        How many members there are, and so how long an example takes: about 16, 42 or 100 times as long as with one
         `SILK`.
     members : dict of str to model, list of models or None
         Members of your own instead. None is for those that were chosen for this effort.
     """
 
     _task: str | None = None
+    _takes_sparse = True
 
     def _settings(self):
         if not isinstance(self.effort, str) or self.effort not in EFFORTS:
@@ -75,37 +85,41 @@ class DefaultEnsemble(EnsembleLearner):
         members = None if self.members is None else named(self.members, self)
         if members is not None and task_of(next(iter(members.values()))) != self._task:
             raise validation.bad_parameter(self, "members", f"models for {self._task}", self.members)
-        return {"effort": self.effort, "members": members, "sparse": self._state is not None and self._state.plan.sparse}
+        sparse = self._state is not None and self._state.plan.sparse
+        return {"effort": self.effort, "members": members, "sparse": sparse}
 
-    def _first_plan(self, X):
+    def _first_plan(self, X, y, classes):
         return replace(self._plan(), sparse=validation.is_sparse(X))
 
-    def _points(self, X, n_features=None):
-        if not (validation.is_sparse(X) if n_features is None else self._state.plan.sparse):
-            return super()._points(X, n_features)
-        rows = validation.check_sparse(X, n_features=n_features, owner=type(self).__name__)
-        if len(rows.data) and np.abs(rows.data).max() > LARGEST:
-            raise ValueError(f"X is too large: the variance of a feature overflows. Expected values below {LARGEST:g}.")
-        return rows
-
     def _built(self, plan, X, targets, default, learned):
-        """({name: Member}, {name: Transform}, and which member knows how relevant features are, or None)."""
+        """(members, {name: Transform}, which member knows how relevant features are and what the last target says)."""
         if plan.members is not None:
             models = {name: (model, None) for name, model in plan.members.items()}
         else:
-            models = sparse_members(self._task) if plan.sparse else default(plan.effort, X.shape[1])
-        wanted, kinds = {through for _, through in models.values()}, {"ranks": NormalScores, "relevance": Relevance}
-        transforms = {name: kind(X.shape[1]) for name, kind in kinds.items() if name in wanted}
-        relevance = "self-tuned" if "relevance" in transforms else None
-        return built(models, transforms, X, targets, learned), transforms, relevance
+            is_local = self._is_local(plan, X.shape[1])
+            models = default(plan.effort, X.shape[1]) if is_local else line_members(self._task, scale=not plan.sparse)
+        d, wanted = X.shape[1], {through for _, through in models.values()}
+        kinds = {"ranks": NormalScores, "relevance": Relevance, "differences":
+                 lambda d: SeriesDifferences(d, d - plan.lags * targets, targets)}
+        transforms = {name: kind(d) for name, kind in kinds.items() if name in wanted}
+        relevance, last = "self-tuned" if "relevance" in transforms else None, None
+        members, place = built(models, transforms, X, targets, learned), 0
+        for member in members if plan.members is None else ():
+            place = member.backend.stagger(place)
+        if plan.members is None and not plan.sparse:
+            last = LastTarget(self._task, targets, d, in_rows=getattr(plan, "lags", None) is not None)
+            members.append(Member("last target", last, "numbers" if targets else "labels"))
+            if learned is not None:
+                members[-1].go_on_from(learned["t"], range(learned["n_seen"]))
+        return members, transforms, {"relevance": relevance, "last": last}
+
+    @staticmethod
+    def _is_local(plan, d):
+        """Whether there are distances between rows with d features."""
+        return not plan.sparse and d <= MOST
 
     def _own_loss(self):
         return MulticlassSquared() if self._task == "classes" else Squared()
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def report(self, path: Path | None = None) -> Any:
         """One screen about what happened: who speaks, how good each is, what drifted when, which features matter.
@@ -119,24 +133,23 @@ class DefaultEnsemble(EnsembleLearner):
         -------
         str
         """
-        with self._turn:
+        with self._lock:
             state = self._fitted()
-            composition = state.composition
-            weights, errors = composition.combiner.weights().mean(axis=0), self._errors(state)
-            word = "mistakes" if composition.task == "classes" else "mean squared error"
-            lines = [f"{type(self).__name__}, effort {self.effort!r}: {composition.t} examples, {state.n_features} features, "
-                     f"{word} {errors[1]:.4g}"]
-            if composition.task == "classes":
+            backend = state.backend
+            weights, errors = backend.combiner.weights().mean(axis=0), self._errors(state)
+            word = "mistakes" if backend.task == "classes" else "mean squared error"
+            lines = [f"{type(self).__name__}, effort {self.effort!r}: {backend.t} examples, {state.n_features} "
+                     f"features, {word} {errors[1]:.4g}"]
+            if backend.task == "classes":
                 lines.append(f"classes: {', '.join(map(str, state.labels.classes[: state.n_classes_seen()][:12]))}")
-            if state.plan.sparse:
-                lines.append("rows are sparse: lines alone")
+            if not self._is_local(state.plan, backend.n_features):
+                lines.append("rows are sparse or long: lines alone")
             lines.append(f"{'member':<22}{'weight':>9}{'error':>11}")
             for i in np.argsort(-np.abs(weights)):
-                member = composition.members[i]
+                member = backend.members[i]
                 status = f"  disabled: {member.status}" if member.disabled else ""
                 lines.append(f"{member.name:<22}{weights[i]:>9.2f}{errors[0][member.name]:>11.4g}{status}")
-        changes = self.changes_
-        lines.append("changes: " + (", ".join(f"at {t} ({what})" for t, what in changes[-8:]) or "none was noticed"))
+        lines.append("changes: " + (", ".join(f"at {row}" for row in self.changes_[-8:]) or "none was noticed"))
         relevance = self.relevance_
         if relevance:
             best = sorted(relevance.items(), key=lambda item: -item[1])[:8]
@@ -146,32 +159,16 @@ class DefaultEnsemble(EnsembleLearner):
         return "\n".join(lines)
 
     @property
-    def changes_(self) -> Any:
-        """What drifted when: [(t, what was noticed)]. Alarms of the self-tuned member, and stretches with many more errors."""
-        history, found = self.history_, []
-        tuned = self.named_members_.get("self-tuned")
-        if tuned is not None and tuned._state is not None:
-            seen = tuned.history_
-            found = [(int(t), "features matter in another way") for t in seen["t"][seen["alarm"]]]
-        errors, times = history["error"], history["t"]
-        for i in range(2, len(errors)):
-            usual = np.mean(errors[max(0, i - 8) : i])
-            rows = times[i] - times[i - 1]
-            chance = np.sqrt(max(usual * (1 - usual), 1.0 / rows) / rows) if self._task == "classes" else 0.5 * usual
-            if errors[i] > usual + 4.0 * chance:
-                found.append((int(times[i - 1]), "more errors"))
-        return sorted(found)
-
-    @property
     def relevance_(self) -> Any:
-        """How much each feature counts for distances, {name: share}, as the self-tuned member has learned it; empty without one."""
+        """How much each feature counts for distances, {name: share}, as the self-tuned member has learned it, of a
+        column with words or dates all that it became; empty without one."""
         tuned = self.named_members_.get("self-tuned")
         if tuned is None or tuned._state is None:
             return {}
-        with self._turn:
-            names = self._state.names() if self._encoder is None else self._encoder.feature_names_out
-            names = [*names, *self._names_of_lags()]
-        return dict(zip(names, tuned.relevance_.values(), strict=True))
+        with self._lock:
+            lags, shares = self._names_of_lags(), list(tuned.relevance_.values())
+            own = len(shares) - len(lags)
+            return {**self._by_column(self._state, shares[:own]), **dict(zip(lags, shares[own:], strict=True))}
 
     def _names_of_lags(self):
         """Names of the features of a time series that are its own past."""
@@ -187,13 +184,13 @@ class ClassifierPlan(DefaultPlan):
 
 @dataclass(eq=False, repr=False)
 class OnlineKernelClassifier(DefaultEnsemble):
-    """A classifier for streams that needs no tuning: a dozen kernel learners, stacked and calibrated.
+    """A classifier for streams that needs no tuning: a dozen kernel models, stacked and calibrated.
 
     Two or many classes, which may join at any time. Gaussian and Laplacian posteriors with and without memory, behind
     plain and fading scalers and running ranks, a kernel that learns itself, local averages, and lines; a combiner that
     forgets learns whom to trust (`Stacking`). `predict_proba` is held to what happened on the stream.
 
-    For sparse rows the members are lines alone.
+    For sparse rows, and for more than 1000 features, the members are lines alone.
 
     Parameters
     ----------
@@ -201,11 +198,7 @@ class OnlineKernelClassifier(DefaultEnsemble):
     threshold : None, "balanced" or "f1"
         What predictions are best for: few mistakes; few mistakes in each class, however rare; or the F1 of the rarer of
         two classes. Probabilities are the same.
-    {members}
-    {class_weight}
-    {encode}
-    {n_jobs}
-    {epochs}
+    {members} {class_weight} {encode} {n_jobs} {epochs}
 
     {Attributes}
 
@@ -244,25 +237,21 @@ class OnlineKernelClassifier(DefaultEnsemble):
         return {**super()._settings(), "threshold": self.threshold}
 
     def _begin(self, plan, X, targets, learned=None):
-        members, transforms, relevance = self._built(plan, X, targets, class_members, learned)
+        members, transforms, known = self._built(plan, X, targets, class_members, learned)
         correction = None if plan.threshold is None else PriorCorrection(plan.threshold)
-        return Ensemble(members, class_stack(len(members), SHORT), "classes", 0, 0 if plan.sparse else X.shape[1], transforms=transforms,
-                        calibration=Calibration(), correction=correction, relevance=relevance)
-
-    def _likely_then(self, state, scores, y, n_seen, trace):
-        if state.plan.threshold is not None:  # scores as they are without one
-            scores = 2.0 * _corrected(0.5 * (1.0 + scores), 1.0 / trace["factors"]) - 1.0
-        return super()._likely_then(state, scores, y, n_seen, trace)
+        n_features = 0 if plan.sparse else X.shape[1]
+        return Ensemble(members, class_stack(len(members), SHORT), "classes", 0, n_features, transforms=transforms,
+                        calibration=Calibration(), correction=correction, **known)
 
     def predict_proba(self, X: Examples) -> Array:
         """Probabilities of the classes, shape (n, n_classes), held to how often such ones were right on the stream."""
         if self._fitted().plan.threshold is None:
             return super().predict_proba(X)
-        with self._turn.shared:
+        with self._lock.shared:
             state = self._fitted()
             scores = self._scores(state, X)
-            likely = _corrected(0.5 * (1.0 + scores), 1.0 / state.composition.correction.factors(scores.shape[1]))
-            return state.shown(state.loss.probabilities(2.0 * likely - 1.0).T).T
+            scores = uncorrected(scores, state.backend.correction.factors(scores.shape[1]))
+            return state.shown(state.loss.probabilities(scores).T).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,33 +265,39 @@ class RegressorPlan(DefaultPlan):
         """A series needs none beside it."""
         return 0 if self.lags else 1
 
+    def row_length(self, n_features, targets):
+        return n_features + (self.lags or 0) * targets
+
+    def validate_points(self, X, n_features=None, owner="model"):
+        is_alone = self.lags is not None and isinstance(X, np.ndarray) and X.shape[1:] == (0,)
+        return X if is_alone and not n_features else super().validate_points(X, n_features, owner)
+
 
 @dataclass(eq=False, repr=False)
 class OnlineKernelRegressor(DefaultEnsemble):
-    """A regressor for streams that needs no tuning: half a dozen kernel learners and a line, stacked.
+    """A regressor for streams that needs no tuning: half a dozen kernel models and a line, stacked.
 
-    One or several targets. These are scaled as they come; members are told targets within fences of 3 times the
-    distance of the quartiles, so a heavy tail does no harm, unless three in a row are beyond one: a level that lasts is
-    no outlier. Where targets are very skewed, predictions lie between their median and their mean. `predict_interval`
-    covers what it says on the stream: its width is the error that is usual, times what errors nearby were, times what
-    would have covered the last 500. As long as no target was negative, no interval begins below 0.
+    One or several targets. These are scaled as they come; members learn targets clipped to a fence about the
+    prediction, 3 times the 95 % quantile of recent residuals, and nothing of those far beyond, unless three in a row
+    are beyond it, or errors nearby were large, too. Where targets are very skewed, predictions lie between their median
+    and their mean. `predict_interval` covers what it says on the stream: its width is the error that is usual, times
+    what errors nearby were, times what would have covered the last 500. As long as no target was negative, no
+    prediction is, and no interval begins below 0.
 
-    For sparse rows the members are lines alone.
+    For sparse rows, and for more than 1000 features, the members are lines alone.
 
     With `lags`, the targets are a time series and its last values are the features: ``partial_fit(y)`` and
     ``progressive(y)`` take the series alone, ``partial_fit(X, y)`` rows beside it that are known before each value.
-    ``predict()`` is the next value; ``forecast(5)``, or ``predict(X)`` with a row for each, the next ones, each from
-    those predicted before it.
+    Some members predict by how much the next value differs from the last. A value that is missing (NaN) is predicted
+    through. ``predict()`` is the next value; ``forecast(5)``, or ``predict(X)`` with a row for each, the next ones,
+    each from those predicted before it.
 
     Parameters
     ----------
     {effort}
     lags : int or None
         How many of its last values a time series is predicted from; at least 1. None for rows that have no order.
-    {members}
-    {encode}
-    {n_jobs}
-    {epochs}
+    {members} {encode} {n_jobs} {epochs}
 
     {Attributes}
 
@@ -346,22 +341,23 @@ class OnlineKernelRegressor(DefaultEnsemble):
     def _settings(self):
         lags = None if self.lags is None else validation.check_count(self, "lags")
         if lags is not None and self.epochs != 1:
-            raise ValueError(f"The 'epochs' parameter of {type(self).__name__} must be 1 with lags: a series has one beginning. "
-                             f"Got {self.epochs!r} instead.")
+            raise ValueError(f"The 'epochs' parameter of {type(self).__name__} must be 1 with lags: a series has one "
+                             f"beginning. Got {self.epochs!r} instead.")
         return {**super()._settings(), "lags": lags}
 
     def _begin(self, plan, X, targets, learned=None):
-        lags = plan.lags or 0
-        if lags:
-            X = np.zeros((min(1, len(X)), X.shape[1] + lags * targets))
-        members, transforms, _ = self._built(plan, X, targets, number_members, learned)
+        if plan.lags:
+            X = np.zeros((min(1, len(X)), plan.row_length(X.shape[1], targets)))
+        default = partial(number_members, series=plan.lags is not None)
+        members, transforms, known = self._built(plan, X, targets, default, learned)
         d, nearby = X.shape[1], None
-        if not plan.sparse:
+        if self._is_local(plan, d):
             transforms["near"] = StandardScores(d)
             nearby = LocalRows("numbers", d, targets, 0.5, False, ERRORS, neighbour=NEIGHBOURS)
         combiner = RecursiveLeastSquares(len(members), targets, number_settings(SHORT), SHARE)
-        return Ensemble(members, combiner, "numbers", targets, 0 if plan.sparse else d, transforms=transforms, nearby=nearby, lags=lags,
-                        intervals=IntervalTracker(targets, positive=True), fences=TargetFences(targets))
+        return Ensemble(members, combiner, "numbers", targets, 0 if plan.sparse else d, transforms=transforms,
+                        nearby=nearby, lags=plan.lags or 0, intervals=IntervalTracker(targets, of_positive=True),
+                        fences=TargetFences(targets), **known)
 
     # ---- Time series --------------------------------------------------------------------------
 
@@ -372,18 +368,21 @@ class OnlineKernelRegressor(DefaultEnsemble):
             X, y = (None, X) if y is None else (X, y)
             y = validation.as_array_once(y)
             if np.ndim(y) not in (1, 2):
-                raise ValueError(f"y must be a series of numbers, 1-d or with a column for each target. Got {y!r} instead.")
+                raise ValueError(
+                    f"y must be a series of numbers, 1-d or with a column for each target. Got {y!r} instead."
+                )
             X = _nothing(len(y)) if X is None else X
+            holes = np.isnan(y) if y.dtype.kind == "f" else np.zeros(np.shape(y), dtype=bool)
+            state, X, y, weights = super()._validate_examples(state, X, np.where(holes, 0.0, y) if holes.any() else y,
+                                                              *others, **keywords)
+            return state, X, np.where(holes.reshape(y.shape), np.nan, y) if holes.any() else y, weights
         return super()._validate_examples(state, X, y, *others, **keywords)
 
     def _to_learn(self, state, X, *others, **keywords):
         if not self._stands_alone(X):
             return super()._to_learn(state, X, *others, **keywords)
-        self.__dict__["_pending"] = None
+        self.__dict__["_uncommitted"] = None
         return X
-
-    def _points(self, X, n_features=None):
-        return X if self._stands_alone(X) and not n_features else super()._points(X, n_features)
 
     def _stands_alone(self, X):
         """Whether there is a series, and no features beside it."""
@@ -391,18 +390,26 @@ class OnlineKernelRegressor(DefaultEnsemble):
 
     def _member_row(self, state, x):
         row = _nothing(1) if x is None and self.lags is not None else super()._member_row(state, x)
-        return state.composition.ahead(row) if state.plan.lags else row
+        return state.backend.next_rows(row) if state.plan.lags else row
 
     def _known(self, state, X):
         if X is None and state.plan.lags is not None:
             if state.n_features:
-                raise ValueError("X must have a row for each value to predict, as beside the series when it was learned. Got None instead.")
+                raise ValueError("X must have a row for each value to predict, as beside the series when it was "
+                                 "learned. Got None instead.")
             X = _nothing(1)
         return super()._known(state, X)
 
     def learn_one(self, x: Any, y: Any = None) -> Self:
-        """Learn one example, 1-d; return self. With `lags`, ``learn_one(y)`` is the next value of a series."""
-        return self.partial_fit(None, [y]) if x is None and self.lags is not None else super().learn_one(x, y)
+        """Learn one example, 1-d; return self. With `lags`, ``learn_one(y)`` is the next value of a series, or
+        None where it is missing."""
+        if self.lags is None or x is not None and y is not None:
+            return super().learn_one(x, y)
+        y = x if y is None else y
+        if y is None:
+            targets = 1 if self._state is None else self._state.targets
+            y = np.nan if targets == 1 else [np.nan] * targets
+        return self.partial_fit(None, [y])
 
     def predict(self, X: Examples | None = None, return_std: bool = False) -> Any:
         """Targets for the rows of X; with return_std=True also standard deviations of y, noise included.
@@ -421,10 +428,7 @@ class OnlineKernelRegressor(DefaultEnsemble):
         self._check_next(X, True)
         return super().predict_interval(X, coverage)
 
-    predict_interval.__doc__ = EnsembleLearner.predict_interval.__doc__
-
-    def _ends(self, state, scores, half, trace=None):
-        return interval_ends(scores, half, state.composition.intervals.least if trace is None else trace["leasts"])
+    predict_interval.__doc__ = EnsembleEstimator.predict_interval.__doc__
 
     def _check_next(self, X, with_deviations):
         if with_deviations and self.lags is not None and X is not None and len(X) > 1:
@@ -432,8 +436,8 @@ class OnlineKernelRegressor(DefaultEnsemble):
                              f"Got {len(X)} instead.")
 
     @only_if(lambda model: model.lags is not None, " It needs lags.")
-    def forecast(self, steps: int = 1) -> Any:
-        """The next values of a series, each from those predicted before it: array of length `steps`, (steps, n_targets) for several.
+    def forecast(self, steps: int = 1, return_interval: float | None = None) -> Any:
+        """The next values of a series, each from those predicted before it: shape (steps,) or (steps, n_targets).
 
         Where the series was learned with rows beside it, use `predict` with the rows that come next.
 
@@ -441,22 +445,30 @@ class OnlineKernelRegressor(DefaultEnsemble):
         ----------
         steps : int
             How many; at least 1.
+        return_interval : float or None
+            Also return an interval for each, (2, steps) or (2, steps, n_targets), that covers this part of ways on
+            which the series may go on: 400 simulated ones, with innovations of the past. One way leaves some of them
+            more often than that.
         """
         if isinstance(steps, bool) or not isinstance(steps, Integral) or steps < 1:
             raise ValueError(f"steps must be an integer of at least 1. Got {steps!r} instead.")
         if self._fitted().n_features:
             raise ValueError("this series was learned with rows beside it: call predict(X) with a row for each step.")
-        return self.predict(_nothing(steps))
+        if return_interval is None:
+            return self.predict(_nothing(steps))
+        coverage = validate_coverage(return_interval)
+        with self._lock.shared:
+            state = self._fitted()
+            scores = self._scores(state, _nothing(steps))
+            paths = state.backend.simulated(int(steps), PATHS, state.t)
+            low, high = np.quantile(paths, [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage], axis=0)
+            ends = np.minimum(low, scores), np.maximum(high, scores)
+            return state.answers(scores), np.stack([state.numbers(end) for end in ends])
 
     def _names_of_lags(self):
         lags, targets = self._state.plan.lags or 0, self._state.targets
-        return [f"y-{lag}" if targets == 1 else f"y{target}-{lag}" for lag in range(lags, 0, -1) for target in range(targets)]
-
-
-def _corrected(likely, factors):
-    """Probabilities times a factor for each class, brought to the sum 1."""
-    product = likely * factors
-    return product / np.maximum(product.sum(axis=1, keepdims=True), 1e-300)
+        names = ["y"] if targets == 1 else [f"y{target}" for target in range(targets)]
+        return [f"{name}-{lag}" for lag in range(lags, 0, -1) for name in names]
 
 
 def _nothing(n):

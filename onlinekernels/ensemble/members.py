@@ -2,7 +2,8 @@
 
 Letters: G is a Gaussian of width w sqrt(d), L a Laplacian (city-block) of width w d, both + 1; GL and LL have Linear()
 / d beside. "Fading" is behind a scaler with a memory of 100 rows, "ranks" behind normal scores of running ranks,
-"relevance" in units of how much features matter. Chosen on the streams that docs/tutorials/frontdoor.md names.
+"relevance" in units of how much features matter. Members on "differences" see those of a series, and predict by how
+much the next value differs from the last. Chosen on the streams that docs/tutorials/default-ensembles.md names.
 """
 import math
 
@@ -14,7 +15,7 @@ from onlinekernels.algorithms.smoother import Smoother
 from onlinekernels.kernels import Gaussian, Laplacian, Linear
 from onlinekernels.preprocessing.scaling import RunningScaler
 
-__all__ = ["EFFORTS", "class_members", "number_members", "sparse_members"]
+__all__ = ["EFFORTS", "class_members", "number_members", "line_members", "MOST"]
 
 EFFORTS = ("low", "medium", "high")
 POINTS = {"low": 32, "medium": 75, "high": 150}
@@ -22,7 +23,8 @@ TUNED = {"low": {"axes": "own", "budget": 40, "window": 1000}, "medium": {"axes"
 FAST = {"low": 24, "medium": 32, "high": 32}  # points of a posterior that remembers 50 rows or so
 KEPT = {"low": 500, "medium": 3000, "high": 5000}  # rows of the local average of numbers
 WIDEST = 300  # features beyond which a kernel is not learned: too many scales for a few hundred rows
-FLATTEST = 256  # features beyond which lines by least squares take too long; a dozen columns of words have as many, most of them empty
+MOST = 1000  # features beyond which there are lines alone: every row that is kept has as many numbers
+FLATTEST = 256  # features beyond which lines by least squares take too long; a dozen columns of words have as many
 
 
 def kernel(letters, w, d):
@@ -41,8 +43,8 @@ def class_members(effort, d):
     points = POINTS[effort]
 
     def posterior(letters, w, memory=1.0, scale=True, budget=points, tolerance=1e-2, noise=0.3):
-        return KRLS("multiclass_squared", kernel(letters, w, d), noise=noise, memory=memory, budget=budget, tolerance=tolerance,
-                    scale=scale)
+        return KRLS("multiclass_squared", kernel(letters, w, d), noise=noise, memory=memory, budget=budget,
+                    tolerance=tolerance, scale=scale)
 
     def line(penalty, scale):
         return PassiveAggressive("multiclass_hinge", "linear", penalty=penalty, scale=scale)
@@ -71,7 +73,7 @@ def class_members(effort, d):
     found |= {
         "G 2 fast": (posterior("G", 2.0, 0.98), None),
         "LL 1 ranks": (posterior("LL", 1.0, scale=False, noise=1.0), "ranks"),
-        # Spikes, heavy tails, many zeros and ones: where most columns hardly vary, rows are nearer than their number of columns says
+        # Spikes, heavy tails, many zeros and ones: where most columns hardly vary, rows are near each other
         "L 0.2 ranks": (posterior("L", 0.2, scale=False, budget=max(100, points), noise=0.1), "ranks"),
         "near 5000": (near(0.03, 5000), None),
         "near 8000 ranks": (near(0.06, 8000, False), "ranks"),
@@ -92,40 +94,54 @@ def class_members(effort, d):
     return found
 
 
-def number_members(effort, d):
-    """{name: (model, transform)} for numbers."""
+def number_members(effort, d, series=False):
+    """{name: (model, transform)} for numbers; of a series also from differences, for the next one."""
     points = max(72, POINTS[effort])
 
-    def posterior(letters, w, noise, memory=1.0, scale=True):
-        return KRLS("squared", kernel(letters, w, d), noise=noise, memory=memory, budget=points, tolerance=1e-2, scale=scale,
-                    scale_target=True)
+    def posterior(letters, w, noise, memory=1.0, scale=True, target=True):
+        return KRLS("squared", kernel(letters, w, d), noise=noise, memory=memory, budget=points, tolerance=1e-2,
+                    scale=scale, scale_target=target)
 
-    def line(memory):
+    def line(memory=0.999):
         return KRLS("squared", (1.0 / d) * Linear() + 1.0, noise=0.1, memory=memory, scale=True, scale_target=True)
 
     def near(scale=True):
         return Smoother("squared", Gaussian(0.5), neighbours=3, budget=KEPT[effort], scale=scale)
 
+    def tuned_kernel():
+        return SelfTuned("squared", axes="own", budget=100) if effort == "low" else SelfTuned("squared")
+
+    def with_differences(found):
+        if not series:
+            return found
+        beside = {"line differences": (line(1.0), "differences")}
+        if tuned:
+            beside["self-tuned differences"] = (tuned_kernel(), "differences")
+        if effort != "low":
+            beside["LL 1 differences"] = (posterior("LL", 1.0, 0.1), "differences")
+        return {name: member for name, member in found.items() if name != "LL 2 ranks"} | beside
+
     tuned = d <= WIDEST
     found = {
         "LL 1": (posterior("LL", 1.0, 0.1), None),
-        "line": (line(0.999), None),
+        "line": (line(), None),
         "near": (near(), None),
     }
     if effort == "low" and tuned:
-        return {**found, "self-tuned": (SelfTuned("squared", axes="own", budget=100), None)}
+        return with_differences({**found, "self-tuned": (tuned_kernel(), None)})
     found |= {
         "GL 1": (posterior("GL", 1.0, 0.1), None),
         "GL 1 ranks": (posterior("GL", 1.0, 0.1, scale=False), "ranks"),
     }
     if effort == "low":
-        return found
+        return with_differences(found)
     found |= {
         "L 1": (posterior("L", 1.0, 0.03), None),
-        "LL 2 ranks": (posterior("LL", 2.0, 0.1, scale=False), "ranks"),
+        # Counts and money: arcsinh of the target
+        "LL 2 ranks": (posterior("LL", 2.0, 0.1, scale=False, target="log"), "ranks"),
     }
     if tuned:
-        found["self-tuned"] = (SelfTuned("squared"), None)
+        found["self-tuned"] = (tuned_kernel(), None)
     if effort == "high":
         found |= {
             "L 0.5": (posterior("L", 0.5, 0.03), None),
@@ -133,13 +149,16 @@ def number_members(effort, d):
             "L 2 slow": (posterior("L", 2.0, 0.1, 0.999), None),
             "near ranks": (near(False), "ranks"),
         }
-    return found
+    return with_differences(found)
 
 
-def sparse_members(task):
-    """{name: (model, transform)} for sparse rows: lines alone."""
+def line_members(task, scale):
+    """{name: (model, transform)} for rows that are sparse or too long for distances: lines alone."""
     if task == "classes":
-        return {f"line {penalty:g}": (PassiveAggressive("multiclass_hinge", "linear", penalty=penalty), None)
-                for penalty in (0.01, 0.1, 1.0)} | {"logistic": (SILK("multiclass_logistic", "linear", budget=None), None)}
-    return {f"line {penalty:g}": (PassiveAggressive("insensitive", "linear", penalty=penalty, scale_target=True), None)
+        lines = {f"line {penalty:g}": (PassiveAggressive("multiclass_hinge", "linear", penalty=penalty, scale=scale),
+                                       None)
+                 for penalty in (0.01, 0.1, 1.0)}
+        return {**lines, "logistic": (SILK("multiclass_logistic", "linear", budget=None, scale=scale), None)}
+    return {f"line {penalty:g}": (PassiveAggressive("insensitive", "linear", penalty=penalty, scale=scale,
+                                                    scale_target=True), None)
             for penalty in (0.01, 0.1, 1.0)}

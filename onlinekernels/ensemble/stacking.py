@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels.base import validation
-from onlinekernels._core.combiners import AveragedRanks, ExponentialWeights, IntervalTracker, OnlineNewton, RecursiveLeastSquares
+from onlinekernels._core.combiners import (
+    AveragedRanks, ExponentialWeights, IntervalTracker, OnlineNewton, RecursiveLeastSquares,
+)
 from onlinekernels._core.ensemble import Ensemble
-from onlinekernels.base.composite import CompositePlan, CompositeState, OnlineComposite
-from onlinekernels.base.estimator import learned, OnlineLearner
+from onlinekernels.base.composite import CombinedEstimator, CompositePlan, CompositeState
+from onlinekernels.base.estimator import Estimator, learned
 from onlinekernels.base.members import built, fitted_member, fresh, Prefit, shown, task_of
 from onlinekernels.losses import MulticlassSquared, NuNovelty, Squared
 from onlinekernels.base.validation import check_fraction
@@ -25,9 +27,9 @@ LOSSES = {"classes": MulticlassSquared, "numbers": Squared}
 
 
 def class_settings(memory):
-    """(memory, prior) of fits that run side by side: with this memory, and others 4 and 20 times as long, where little changes.
+    """(memory, prior) of fits that run side by side: with this memory, and with others 4 and 20 times as long.
 
-    The priors were chosen on the streams that docs/tutorials/frontdoor.md names.
+    The priors were chosen on the streams that docs/tutorials/default-ensembles.md names.
     """
     longer, longest = (1.0 - (1.0 - memory) / times for times in (4.0, 20.0))
     return [(memory, 0.3), (longest, 3.0), (longer, 3.0), (longest, 30.0)]
@@ -39,12 +41,12 @@ def number_settings(memory):
 
 
 def class_stack(n, memory):
-    """The combiner of so many members for classes. All fits but one hear log odds, which is what rare classes need."""
+    """The combiner of n members for classes. All fits but one see log odds, which is what rare classes need."""
     return OnlineNewton(n, class_settings(memory), SHARE, odds=[True, True, False, True])
 
 
-class EnsembleLearner(OnlineComposite):
-    """Base of learners that combine members: who they are, what they said, how they did.
+class EnsembleEstimator(CombinedEstimator):
+    """Base of estimators that combine members: who they are, what they said, how they did.
 
     Parameters
     ----------
@@ -59,13 +61,13 @@ class EnsembleLearner(OnlineComposite):
     @learned
     def named_members_(self, state: Any) -> Any:
         """The members as they are now, {name: model}; to look at."""
-        found = {member.name: shown(member) for member in state.composition.members}
+        found = {member.name: shown(member) for member in state.backend.members}
         return {name: model for name, model in found.items() if model is not None}
 
     @learned
     def disabled_(self, state: Any) -> Any:
         """Members that failed and take part no more, {name: why}."""
-        return {member.name: member.status for member in state.composition.members if member.disabled}
+        return {member.name: member.status for member in state.backend.members if member.disabled}
 
     @learned
     def errors_(self, state: Any) -> Any:
@@ -79,11 +81,11 @@ class EnsembleLearner(OnlineComposite):
 
     @staticmethod
     def _errors(state):
-        composition = state.composition
-        if composition.task == "novelty":
+        backend = state.backend
+        if backend.task == "novelty":
             raise AttributeError("A detector is told nothing to be wrong about, and has no errors.")
-        means = (composition.losses / max(1, composition.t) / max(1, composition.targets)).tolist()
-        return dict(zip(_names(composition), means[:-1], strict=True)), means[-1]
+        means = (backend.losses / max(1, backend.t) / max(1, backend.targets)).tolist()
+        return dict(zip(_names(backend), means[:-1], strict=True)), means[-1]
 
     @learned
     def history_(self, state: Any) -> Any:
@@ -91,10 +93,11 @@ class EnsembleLearner(OnlineComposite):
 
         Weights are as of t, of several targets their mean; errors are means since the entry before.
         """
-        history, n = state.composition.history, len(state.composition.members)
+        history, n = state.backend.history, len(state.backend.members)
         times = np.array([t for t, _, _ in history], dtype=np.int64)
         losses = np.array([losses for _, _, losses in history]).reshape(len(times), n + 1)
-        errors = np.diff(losses, axis=0, prepend=0.0) / np.diff(times, prepend=0)[:, None] / max(1, state.composition.targets)
+        rows = np.diff(times, prepend=0)[:, None]
+        errors = np.diff(losses, axis=0, prepend=0.0) / rows / max(1, state.backend.targets)
         weights = np.array([weights.mean(axis=0) for _, weights, _ in history]).reshape(len(times), n)
         return {"t": times, "weights": weights, "errors": errors[:, :-1], "error": errors[:, -1]}
 
@@ -123,38 +126,56 @@ class EnsembleLearner(OnlineComposite):
         return axes
 
     def contributions(self, x: Any, label: Any = None) -> Any:
-        """What each member says of one example, {name: share of the combined score before it becomes a probability}.
+        """What each member adds to the answer for one example, {name: share}; for a detector, its rank.
+
+        Shares sum to the prediction of a number, to what `Hedge` says of a label, and otherwise to the log odds of the
+        label. What is not linear, as the mixture of several weights, is divided in proportion to their sizes.
 
         Parameters
         ----------
         x : 1-d array
         label : for classes, the label that they speak for; None means the one that is predicted
         """
-        with self._turn.shared:
+        with self._lock.shared:
             state = self._fitted()
-            composition = state.composition
+            backend = state.backend
             row = self._member_row(state, x)
-            scores = composition.members_scores(row)[0]
-            weights = composition.combiner.weights()
-            if composition.task == "novelty":
-                said = composition.combiner.each.ranks(scores[None, :, 0])[0] * weights[0]
-            elif composition.task == "classes":
-                place = state.output(self._known_rows(state, row)[0], label)
-                said = weights[0] * scores[:, place]
+            scores = backend.members_scores(row)[0]
+            weights = backend.combiner.weights()
+            if backend.task == "novelty":
+                member_answers = backend.combiner.each.ranks(scores[None, :, 0])[0] * weights[0]
+            elif backend.task == "classes":
+                combined = self._known_rows(state, row)[0]
+                place = state.output(combined, label)
+                if isinstance(backend.combiner, ExponentialWeights):
+                    member_answers = weights[0] * scores[:, place]
+                    total = combined[0, place]
+                else:
+                    others = np.delete(np.arange(scores.shape[1]), place)
+                    likely = 0.5 * (1.0 + combined[0]) + 1e-12
+                    against = likely[others].sum() + 1e-12
+                    rest = scores[:, others] @ (likely[others] / against)
+                    member_answers = weights[0] * (scores[:, place] - rest)
+                    total = np.log(likely[place] / against)
+                member_answers = adding_up(member_answers, total)
             else:
-                said = (weights.T * scores).sum(axis=1) if state.targets == 1 else weights.T * scores
-        return {name: value if np.ndim(value) else float(value) for name, value in zip(_names(composition), said, strict=True)}
+                member_answers = adding_up(weights.T * scores, self._known_rows(state, row)[0][0])
+                member_answers = member_answers[:, 0] if state.targets == 1 else member_answers
+        shares = [value if np.ndim(value) else float(value) for value in member_answers]
+        return dict(zip(_names(backend), shares, strict=True))
 
-    def _set_up(self, composition):
-        composition.n_jobs = self.n_jobs
-
-    def _learn(self, before, state, X, y, weights=None, **others):
-        state.composition.n_jobs = validation.check_count(self, "n_jobs")
-        return super()._learn(before, state, X, y, weights, **others)
+    def _set_up(self, state):
+        state.backend.n_jobs = self.n_jobs
 
 
-def _names(composition):
-    return [member.name for member in composition.members]
+def adding_up(shares, total):
+    """Shares (members, ...) with what is missing to their total divided in proportion to their sizes."""
+    sizes = np.abs(shares) + 1e-300
+    return shares + (total - shares.sum(axis=0)) * sizes / sizes.sum(axis=0)
+
+
+def _names(backend):
+    return [member.name for member in backend.members]
 
 
 def named(members, owner):
@@ -169,13 +190,14 @@ def as_given(members, owner):
         raise validation.bad_parameter(owner, "members", expected, members)
     models = list(members.values() if isinstance(members, dict) else members)
     for model in models:
-        if not isinstance(model, OnlineLearner):
+        if not isinstance(model, Estimator):
             raise validation.bad_parameter(owner, "members", expected, model)
     if isinstance(members, dict):
         names = list(members)
     else:
         kinds = [type(model).__name__.lower() for model in models]
-        names = [kind if kinds.count(kind) == 1 else f"{kind}-{kinds[:i].count(kind) + 1}" for i, kind in enumerate(kinds)]
+        names = [kind if kinds.count(kind) == 1 else f"{kind}-{kinds[:i].count(kind) + 1}"
+                 for i, kind in enumerate(kinds)]
     if not all(isinstance(name, str) and name and "/" not in name for name in names):
         raise validation.bad_parameter(owner, "members", "a dictionary whose keys are names without '/'", names)
     tasks = {task_of(model) for model in models}
@@ -189,11 +211,11 @@ def as_given(members, owner):
 class _PlanOfMembers(CompositePlan):
     """What `StackingPlan` and `HedgePlan` share."""
 
-    members: dict[str, OnlineLearner]  # that have learned nothing
+    members: dict[str, Estimator]  # that have learned nothing
     nu: float  # 0 for other tasks than novelty
 
 
-class _OfMembers(EnsembleLearner):
+class _OfMembers(EnsembleEstimator):
     """What `Stacking` and `Hedge` share.
 
     Parameters
@@ -242,12 +264,14 @@ class _OfMembers(EnsembleLearner):
         known = Prefit(as_given(members, ensemble), frozen)
         ensemble.members = named(members, ensemble)
         if ensemble.encode is not False:
-            raise ValueError("encode= is for ensembles that begin with nothing: these members know what numbers to expect.")
+            raise ValueError(
+                "encode= is for ensembles that begin with nothing: these members know what numbers to expect."
+            )
         plan = ensemble._plan()
         members = [fitted_member(name, model, frozen) for name, model in known.models.items()]
-        labels = [] if known.labels is None else known.labels.order
-        composition = ensemble._combined(plan, members, known.n_features, 0 if known.labels is not None else known.targets, len(labels))
-        ensemble._state = CompositeState(plan, known.n_features, known.labels, known.targets, composition)
+        targets, n_labels = (known.targets, 0) if known.labels is None else (0, len(known.labels.order))
+        backend = ensemble._combined(plan, members, known.n_features, targets, n_labels)
+        ensemble._state = CompositeState(plan, known.n_features, known.labels, known.targets, backend)
         ensemble._state.feature_names = known.feature_names
         return ensemble
 
@@ -260,15 +284,16 @@ class _OfMembers(EnsembleLearner):
         return LOSSES[task]()
 
     def _begin(self, plan, X, targets, learned=None):
-        return self._combined(plan, built({name: (model, None) for name, model in plan.members.items()}, {}, X, targets, learned),
-                              X.shape[1], targets)
+        models = {name: (model, None) for name, model in plan.members.items()}
+        return self._combined(plan, built(models, {}, X, targets, learned), X.shape[1], targets)
 
-    def _combined(self, plan, members, n_features, targets, joined=0):
-        """The ensemble of some members, which know so many labels already."""
+    def _combined(self, plan, members, n_features, targets, n_labels=0):
+        """The ensemble of some members, which know `n_labels` labels already."""
         if plan.nu:
             return Ensemble(members, AveragedRanks(len(members), nu=plan.nu), "novelty", 1, n_features)
-        return Ensemble(members, self._combiner(plan, len(members), targets), "numbers" if targets else "classes", targets, n_features,
-                        intervals=IntervalTracker(targets) if targets else None, joined=joined)
+        task, intervals = ("numbers", IntervalTracker(targets)) if targets else ("classes", None)
+        combiner = self._combiner(plan, len(members), targets)
+        return Ensemble(members, combiner, task, targets, n_features, intervals=intervals, n_seen=n_labels)
 
     def _settings(self):
         validation.check_count(self, "n_jobs")
@@ -328,10 +353,7 @@ class Stacking(_OfMembers):
     {members}
     memory : float
         What is left of a row's weight in the combiner after one more; in (0, 1).
-    {class_weight}
-    {encode}
-    {n_jobs}
-    {epochs}
+    {class_weight} {encode} {n_jobs} {epochs}
 
     {Attributes}
 
@@ -346,7 +368,8 @@ class Stacking(_OfMembers):
     >>> from onlinekernels import KRLS, Laplacian, PassiveAggressive, Stacking
     >>> X = np.random.default_rng(0).normal(size=(600, 2))
     >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
-    >>> members = {"curved": KRLS("multiclass_squared", Laplacian(1.0) + 1), "straight": PassiveAggressive("hinge", "linear")}
+    >>> curved = KRLS("multiclass_squared", Laplacian(1.0) + 1)
+    >>> members = {"curved": curved, "straight": PassiveAggressive("hinge", "linear")}
     >>> model = Stacking(members).partial_fit(X, y)
     >>> bool(model.weights_["curved"] > 2 * abs(model.weights_["straight"])), bool(model.error_ < 0.2)
     (True, True)
@@ -405,10 +428,7 @@ class Hedge(_OfMembers):
         For classes: what counts is which label a member says, not how loudly. Losses are then mistakes, and the
         ensemble makes few more than twice as many as its best member (Littlestone and Warmuth 1994, "The weighted
         majority algorithm"); see `onlinekernels.bounds.majority_mistakes`.
-    {class_weight}
-    {encode}
-    {n_jobs}
-    {epochs}
+    {class_weight} {encode} {n_jobs} {epochs}
 
     {Attributes}
 
@@ -424,7 +444,8 @@ class Hedge(_OfMembers):
     >>> y = np.where(X[:, 0] > 0, "right", "left")
     >>> members = {"a": PassiveAggressive("hinge", "linear"), "b": PassiveAggressive("hinge", "linear", penalty=1e-4)}
     >>> model = Hedge(members).partial_fit(X, y)
-    >>> regret = bounds.hedge_regret(members=2, examples=600, rate=model.rate_, share=1e-3, squared_ranges=model.squared_ranges_)
+    >>> regret = bounds.hedge_regret(members=2, examples=600, rate=model.rate_, share=1e-3,
+    ...                              squared_ranges=model.squared_ranges_)
     >>> bool(model.loss_ <= min(model.member_losses_.values()) + regret)
     True
     """
@@ -444,12 +465,12 @@ class Hedge(_OfMembers):
     def _settings(self):
         settings, task = super()._settings(), self._own_loss().task
         if task == "novelty":
-            raise ValueError("Hedge weighs members by their losses, and detectors are told nothing to lose by. Stacking averages "
-                             "their ranks.")
+            raise ValueError("Hedge weighs members by their losses, and detectors are told nothing to lose by. "
+                             "Stacking averages their ranks.")
         if validation.check_flag(self, "votes") and task == "regression":
             raise ValueError("votes=True is for members that say a class, and these say numbers.")
-        return {**settings, "rate": validation.check_positive.or_none(self, "rate"), "share": check_fraction(self, "share"),
-                "votes": bool(self.votes)}
+        rate, share = validation.check_positive.or_none(self, "rate"), check_fraction(self, "share")
+        return {**settings, "rate": rate, "share": share, "votes": bool(self.votes)}
 
     def _combiner(self, plan, n, targets):
         rate = plan.rate
@@ -460,19 +481,19 @@ class Hedge(_OfMembers):
     @learned
     def loss_(self, state: Any) -> Any:
         """The sum of its losses; of several targets, of all of them."""
-        return float(state.composition.combiner.own.sum())
+        return float(state.backend.combiner.own.sum())
 
     @learned
     def member_losses_(self, state: Any) -> Any:
         """The sums of the members' losses, {name: loss}; a member that is disabled loses what the ensemble does."""
-        return dict(zip(_names(state.composition), state.composition.combiner.losses.sum(axis=0).tolist(), strict=True))
+        return dict(zip(_names(state.backend), state.backend.combiner.losses.sum(axis=0).tolist(), strict=True))
 
     @learned
     def squared_ranges_(self, state: Any) -> Any:
         """The sum of squared differences between the largest and the smallest loss at each row."""
-        return float(state.composition.combiner.ranges.sum())
+        return float(state.backend.combiner.ranges.sum())
 
     @learned
     def rate_(self, state: Any) -> Any:
         """The current rate."""
-        return state.composition.combiner.rate
+        return state.backend.combiner.rate

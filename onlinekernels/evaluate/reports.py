@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.evaluate.measures import MEASURES, f1_scores
-
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, Path
 
 _MOST_LINES = 10  # in a plot of settings
-RATES = (*MEASURES, "f1", "macro_f1", "auc")
+RATES = ("error", "squared_error", "f1", "macro_f1", "auc")
 MOST_IS_BEST = ("f1", "macro_f1", "auc", "window_f1", "window_macro_f1", "window_auc")
 HISTORY = np.dtype(
     [("examples", np.int64)]
@@ -69,22 +67,28 @@ class Confusion(_Result):
     @property
     def f1(self) -> float:
         """F1 of the second of two labels; NaN where there are not two."""
-        return float(f1_scores(self.counts, self.undecided)[1]) if len(self.labels) == 2 else math.nan
+        return float(self._f1_by_label()[1]) if len(self.labels) == 2 else math.nan
 
     @property
     def macro_f1(self) -> float:
         """Mean of F1 over the labels that came or were predicted."""
-        scores = f1_scores(self.counts, self.undecided)
+        scores = self._f1_by_label()
         return float(np.nanmean(scores)) if np.isfinite(scores).any() else math.nan
+
+    def _f1_by_label(self):
+        """2 hits / (2 hits + false alarms + misses) of each label; NaN if it neither came nor was predicted."""
+        hits = np.diagonal(self.counts)
+        involved = self.counts.sum(axis=0) + self.counts.sum(axis=1) + self.undecided  # hits twice
+        return np.divide(2.0 * hits, involved, out=np.full(len(hits), np.nan), where=involved > 0)
 
     def table(self) -> str:
         """The counts as text."""
-        names = [shortened(str(label), 20) for label in self.labels]
+        names = [_shortened(str(label), 20) for label in self.labels]
         heads = [f"taken for {names[0]}", *names[1:]] if names else []
         columns = self.counts
         if self.undecided.any():
             heads, columns = [*heads, "nothing"], np.column_stack([columns, self.undecided])
-        return aligned([("is", *heads), *((name, *map(str, row)) for name, row in zip(names, columns, strict=True))])
+        return _aligned([("is", *heads), *((name, *map(str, row)) for name, row in zip(names, columns, strict=True))])
 
 
 @dataclass(eq=False)
@@ -128,30 +132,15 @@ class Report(_Result):
 
     name: str
     task: str
-    examples: int
-    error: float
-    squared_error: float
-    f1: float
-    macro_f1: float
-    auc: float
-    window_error: float
-    window_squared_error: float
-    window_f1: float
-    window_macro_f1: float
-    window_auc: float
     window: int
-    terms: int
-    step: float
-    margin: float
-    seconds: float
     history: Array = field(repr=False)
     confusion: Confusion | None = field(repr=False, default=None)
     window_confusion: Confusion | None = field(repr=False, default=None)
 
-    @property
-    def throughput(self) -> float:
-        """Examples per second."""
-        return self.examples / self.seconds if self.seconds > 0 else math.inf
+    def __getattr__(self, name: str) -> Any:
+        if name in (HISTORY.names or ()):
+            return self.history[name][-1].item()
+        raise AttributeError(f"'Report' object has no attribute {name!r}")
 
     @property
     def mistakes(self) -> int | None:
@@ -166,16 +155,15 @@ class Report(_Result):
     def table(self) -> str:
         """The figures as text."""
         rows = [("", "all", f"last {min(self.window, self.examples)}")]
-        for name, word in _ratings(self):
+        for name, word in _ratings([self]).items():
             values = [getattr(self, window + name) for window in ("", "window_")]
-            if not math.isnan(values[0]):
-                rows.append((word, *(shown(self.task, name, value) for value in values)))
+            rows.append((word, *(_shown(self.task, name, value) for value in values)))
         end = f"{self.examples} examples in {self.seconds:.3g} s"
         if not math.isnan(self.step):
             end += f"; at the end {self.terms} terms, step {self.step:.4g}"
         if not math.isnan(self.margin):
-            end += f", {margin_word(self.task)} {self.margin:.4g}"
-        return "\n".join([shortened(self.name), aligned(rows), end])
+            end += f", {_margin_word(self.task)} {self.margin:.4g}"
+        return "\n".join([_shortened(self.name), _aligned(rows), end])
 
     def to_frame(self) -> Any:
         """The history as a data frame of pandas, indexed by the number of examples."""
@@ -188,7 +176,26 @@ class Report(_Result):
 
         It is saved at `path`; into given `axes` of matplotlib the error is drawn alone.
         """
-        return plot_report(self, path, axes)
+        words = {"terms": "terms", "step": "step", "margin": _margin_word(self.task)}
+        changing = [name for name in words if axes is None and np.unique(self.history[name]).size > 1]
+        figure, (top, *below) = _figure(axes, 1 + len(changing))
+        seen = self.history["examples"]
+        latest = f"latest {self.window}" if self.window < self.examples else "latest examples"
+        top.plot(seen, self.history["window_error"], **_line(0, seen), linewidth=1.2, label=latest)
+        top.plot(seen, self.history["error"], **_line(1, seen), linewidth=1.8, label="all so far")
+        _finish(top, self.task, ylabel=_ERROR_WORDS[self.task])
+        if axes is None:  # over the whole figure there is more room
+            figure.suptitle(_wrapped(self.name, 95), x=0.01, ha="left", fontsize="medium")
+        else:
+            top.set_title(_wrapped(self.name, 60), loc="left", fontsize="medium")
+        top.legend(frameon=False, loc="upper right", ncols=2)
+        for panel, name in zip(below, changing, strict=True):
+            panel.plot(seen, self.history[name], **_line(2, seen), linewidth=1.5)
+            _finish(panel, None, ylabel=words[name], least=None if name == "margin" else 0)
+        for panel in [top, *below]:
+            panel.set_xlim(0, self.examples)
+        [top, *below][-1].set_xlabel("examples seen")
+        return _saved(figure, path)
 
 
 @dataclass(eq=False)
@@ -222,17 +229,14 @@ class Comparison(_Result):
     def table(self) -> str:
         """The figures that mean the same for all models as text, the least error first."""
         first = self.reports[self.best]
-        error, *others = [
-            (name, word) for name, word in _ratings(first)
-            if not all(math.isnan(getattr(report, name)) for report in self.reports.values())
-        ]
+        error, *others = _ratings(list(self.reports.values())).items()
         columns = [error, ("window_error", f"last {min(first.window, first.examples)}"), *others]
         rows = [("model", *(word for _, word in columns), "terms", "step", "us/example")]
         for report in self.reports.values():
-            figures = [shown(first.task, name, getattr(report, name)) for name, _ in columns]
+            figures = [_shown(first.task, name, getattr(report, name)) for name, _ in columns]
             own = ["", ""] if math.isnan(report.step) else [str(report.terms), f"{report.step:.3g}"]
-            rows.append((shortened(report.name, 60), *figures, *own, f"{1e6 * report.seconds / report.examples:.2f}"))
-        return aligned(rows)
+            rows.append((_shortened(report.name, 60), *figures, *own, f"{1e6 * report.seconds / report.examples:.2f}"))
+        return _aligned(rows)
 
     def to_frame(self) -> Any:
         """All figures as a data frame of pandas, with a row for each model."""
@@ -243,7 +247,7 @@ class Comparison(_Result):
 
     def plot(self, path: Path | None = None, axes: Any = None, windowed: bool = False) -> Any:
         """Draw the sums of errors of all models over time, or with `windowed` the error over the latest examples."""
-        return plot_reports(list(self.reports.values()), path, axes, windowed)
+        return _plot_errors(list(self.reports.values()), path, axes, windowed)
 
 
 @dataclass(eq=False)
@@ -291,7 +295,7 @@ class Tuning(_Result):
     >>> tuning.best_params
     {'step': 1.0}
     >>> tuning.trials[-1].error
-    "ValueError: The 'step' parameter of NORMA must be a positive number ... Got -1.0 instead."
+    "ValueError: The 'step' parameter of NORMA must be a positive number, ... Got -1.0 instead."
     """
 
     best: Any
@@ -318,9 +322,9 @@ class Tuning(_Result):
             figures = ["failed", "", ""]
             if trial.report is not None:
                 figures = [f"{trial.value:.4g}", str(trial.report.terms), f"{trial.report.seconds:.3f}"]
-            rows.append((*(cell(trial.params[name]) if name in trial.params else "" for name in self.names), *figures))
-        errors = dict.fromkeys(shortened(trial.error, 200) for trial in self.trials if trial.error is not None)
-        return "\n".join([aligned(rows), *errors])
+            rows.append((*(_cell(trial.params[name]) if name in trial.params else "" for name in self.names), *figures))
+        errors = dict.fromkeys(_shortened(trial.error, 200) for trial in self.trials if trial.error is not None)
+        return "\n".join([_aligned(rows), *errors])
 
     def to_frame(self) -> Any:
         """Settings, metric and error as a data frame of pandas, with a row for each trial."""
@@ -331,34 +335,31 @@ class Tuning(_Result):
     def plot(self, path: Path | None = None, axes: Any = None, windowed: bool = False) -> Any:
         """Draw the errors of the best settings over time, as `Comparison` draws those of models."""
         reports = [
-            replace(trial.report, name=", ".join(f"{name}={cell(value)}" for name, value in trial.params.items()))
+            replace(trial.report, name=", ".join(f"{name}={_cell(value)}" for name, value in trial.params.items()))
             for trial in self.trials[:_MOST_LINES] if trial.report is not None
         ]
-        return plot_reports(reports, path, axes, windowed)
+        return _plot_errors(reports, path, axes, windowed)
 
-
-def _ratings(report):
-    """(name, words) of the measures that mean the same for all models of a task."""
-    return [*headline(report.task), ("f1", "F1"), ("macro_f1", "macro F1"), ("auc", "AUC")]
-
-
-ERROR_WORDS = {
-    "binary": "mistakes", "multiclass": "mistakes", "regression": "mean absolute error", "novelty": "alerts",
-}
 
 # ---- Text ----
 
+_ERROR_WORDS = {
+    "binary": "mistakes", "multiclass": "mistakes", "regression": "mean absolute error", "novelty": "alerts",
+}
+_WORDS = {"squared_error": "squared error", "f1": "F1", "macro_f1": "macro F1", "auc": "AUC"}
 
-def headline(task):
-    """(name, words) of the measures that matter most for a task."""
-    return [("error", ERROR_WORDS[task]), *([("squared_error", "squared error")] if task == "regression" else [])]
+
+def _ratings(reports):
+    """{name: words} of the measures that mean the same for all models of a task, as far as there are any."""
+    words = {"error": _ERROR_WORDS[reports[0].task], **_WORDS}
+    return {name: words[name] for name in words if not all(math.isnan(getattr(report, name)) for report in reports)}
 
 
-def margin_word(task):
+def _margin_word(task):
     return "width" if task == "regression" else "margin"
 
 
-def shown(task, name, value):
+def _shown(task, name, value):
     """A measure as text; empty if there is none."""
     if math.isnan(value):
         return ""
@@ -366,7 +367,7 @@ def shown(task, name, value):
     return f"{value:.2%}" if is_rate else f"{value:.4g}"
 
 
-def aligned(rows):
+def _aligned(rows):
     """Rows of text as a table: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
@@ -377,16 +378,16 @@ def aligned(rows):
     return "\n".join(lines)
 
 
-def shortened(text, width=110):
+def _shortened(text, width=110):
     text = " ".join(text.split())
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def cell(value):
+def _cell(value):
     """The value of a parameter as text."""
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
         return f"{value:.4g}"
-    return shortened(value if isinstance(value, str) else repr(value), 40)
+    return _shortened(value if isinstance(value, str) else repr(value), 40)
 
 
 def rank(value):
@@ -401,27 +402,8 @@ _COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 _STYLES = ["-", "--", "-.", ":"]
 
 
-def plot_report(report, path, axes):
-    words = {"terms": "terms", "step": "step", "margin": margin_word(report.task)}
-    changing = [name for name in words if axes is None and np.unique(report.history[name]).size > 1]
-    figure, (top, *below) = _figure(axes, 1 + len(changing))
-    seen = report.history["examples"]
-    latest = f"latest {report.window}" if report.window < report.examples else "latest examples"
-    top.plot(seen, report.history["window_error"], **_line(0, seen), linewidth=1.2, label=latest)
-    top.plot(seen, report.history["error"], **_line(1, seen), linewidth=1.8, label="all so far")
-    _finish(top, report.task, ylabel=ERROR_WORDS[report.task])
-    _entitle(top, report.name, axes is not None)
-    top.legend(frameon=False, loc="upper right", ncols=2)
-    for panel, name in zip(below, changing, strict=True):
-        panel.plot(seen, report.history[name], **_line(2, seen), linewidth=1.5)
-        _finish(panel, None, ylabel=words[name], least=None if name == "margin" else 0)
-    for panel in [top, *below]:
-        panel.set_xlim(0, report.examples)
-    [top, *below][-1].set_xlabel("examples seen")
-    return _saved(figure, path)
-
-
-def plot_reports(reports, path, axes, windowed):
+def _plot_errors(reports, path, axes, windowed):
+    """A line for each of some reports; one figure of `Comparison` and `Tuning`."""
     figure, (axes,) = _figure(axes, 1)
     task, window = reports[0].task, reports[0].window
     ends = "window_error" if windowed else "error"
@@ -429,10 +411,10 @@ def plot_reports(reports, path, axes, windowed):
     for line, report in sorted(enumerate(reports), key=lambda item: rank(getattr(item[1], ends)), reverse=True):
         history = report.history
         values = history["window_error"] if windowed else history["error"] * history["examples"]
-        label = f"{shortened(report.name, 40)}: {shown(task, 'error', getattr(report, ends))}"
+        label = f"{_shortened(report.name, 40)}: {_shown(task, 'error', getattr(report, ends))}"
         axes.plot(history["examples"], values, label=label, linewidth=1.5, **_line(line, history))
-    word = "sum of absolute errors" if task == "regression" else f"{ERROR_WORDS[task]} so far"
-    word = f"{ERROR_WORDS[task]}, latest {window}" if windowed else word
+    word = "sum of absolute errors" if task == "regression" else f"{_ERROR_WORDS[task]} so far"
+    word = f"{_ERROR_WORDS[task]}, latest {window}" if windowed else word
     _finish(axes, task if windowed else None, ylabel=word)
     axes.set(xlabel="examples seen", xlim=(0, reports[0].examples))
     inside = {} if windowed else {"loc": "upper left"}
@@ -458,13 +440,8 @@ def _figure(axes, rows):
     return figure, list(panels[:, 0])
 
 
-def _entitle(axes, text, is_given):
-    """A title over axes that are given, or over the whole figure, which has more room."""
-    lines = "\n".join(textwrap.wrap(text, 60 if is_given else 95, max_lines=2, placeholder=" ..."))
-    if is_given:
-        axes.set_title(lines, loc="left", fontsize="medium")
-    else:
-        axes.figure.suptitle(lines, x=0.01, ha="left", fontsize="medium")
+def _wrapped(title, width):
+    return "\n".join(textwrap.wrap(title, width, max_lines=2, placeholder=" ..."))
 
 
 def _saved(figure, path):
@@ -480,10 +457,6 @@ def _finish(axes, task, ylabel, least=0):
         axes.set_ylim(bottom=least)
     if task is not None and task != "regression":
         axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
-    _lighten(axes)
-
-
-def _lighten(axes):
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.3)
 

@@ -1,24 +1,25 @@
-"""Progressive validation: `progressive` runs a model through a stream, `compare` several, `tune` one for each setting."""
+"""Progressive validation: `progressive` runs one model through a stream, `compare` several, `tune` one per setting."""
 from __future__ import annotations
 
 import copy
 import math
 import numbers
 import sys
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from concurrent.futures import as_completed
 from contextlib import contextmanager
-from dataclasses import fields
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels.base.docstrings import like
-from onlinekernels.base.estimator import OnlineLearner
+from onlinekernels.base.estimator import Estimator
 from onlinekernels.base.validation import bad_parameter
-from onlinekernels.evaluate.learners import check_model, kept, learner_for, n_rows, opened, pieces, steps_of
-from onlinekernels.evaluate.measures import MEASURES, LabelCounts, RunningAUC
+from onlinekernels.evaluate.learners import check_model, in_order, kept, learner_for, n_rows, opened, pieces
+from onlinekernels.evaluate.measures import RunningAUC
 from onlinekernels.evaluate.reports import HISTORY, MOST_IS_BEST, Comparison, Confusion, Report, Trial, Tuning, rank
 
 if TYPE_CHECKING:
@@ -38,9 +39,7 @@ def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CH
     Parameters
     ----------
     model : NORMA, SILK, ... : any algorithm with the method `progressive`
-        Or a classifier or regressor of scikit-learn that has `partial_fit`, or a pipeline of scikit-learn that ends in
-        either. Its other steps have `partial_fit` as well, or are fitted already and stay as they are. A step learns
-        each row, without its label, and transforms it; then the last step predicts and learns it.
+        Or a classifier or regressor of scikit-learn that has `partial_fit`, which takes a call for each row.
     stream : (X, y), an array X for novelty losses, or an iterable of either; X may be sparse or a data frame
         An iterable, such as a generator or a reader, gives chunks of any length; it is used once and never
         held in memory. A function without arguments is called for its stream.
@@ -220,7 +219,7 @@ def fresh_copy(model: Any) -> Any:
     >>> copied, hasattr(copied, "t_")
     (NORMA(step=0.5), False)
     """
-    if not isinstance(model, OnlineLearner):
+    if not isinstance(model, Estimator):
         from sklearn.base import clone
 
         copied = clone(model)
@@ -238,13 +237,9 @@ def _check_models(models):
     names = {}
     for name, model in models.items():
         check_model(f"models[{name!r}]", model)
-        steps, last = steps_of(model)
-        for part in (*steps, last):
-            if names.setdefault(id(part), name) != name:
-                raise ValueError(
-                    f"models must be different objects, as each learns. {names[id(part)]!r} and {name!r} are one, or "
-                    "share a step."
-                )
+        first = names.setdefault(id(model), name)
+        if first != name:
+            raise ValueError(f"models must be different objects, as each learns. {first!r} and {name!r} are one.")
     tasks = {name: learner_for(model).task for name, model in models.items()}
     # Mistakes are mistakes, whichever loss of a classifier counts them.
     if len({"classes" if task in ("binary", "multiclass") else task for task in tasks.values()}) > 1:
@@ -294,22 +289,18 @@ class _Run:
     """A model on its way through a stream."""
 
     def __init__(self, model, name, *, window, delay, novel, auc):
-        self.learner = learner_for(model, delay, novel)
-        self.name = name
-        self.window = window
-        self.seconds = 0.0
-        self.count, self.sums = 0, np.zeros(len(MEASURES))
-        self.latest = np.zeros((0, len(MEASURES)))
-        self.labels = LabelCounts(window)
+        self.learner, self.name, self.window = learner_for(model, delay, novel), name, window
+        self.count, self.seconds, self.records = 0, 0.0, []
+        self.sums, self.latest = np.zeros(2), np.zeros((0, 2))  # of the errors and their squares
+        self.pairs, self.latest_pairs = Counter(), deque(maxlen=window)  # keys of (label, prediction)
         self.aucs = (RunningAUC(), RunningAUC(window)) if auc else ()
-        self.records = []
 
     def learn(self, X, y):
         """Predict and learn some examples, and measure."""
         if self.learner.task == "regression" and y is not None and y.dtype == object:  # several targets as tuples
             y = np.array(y.tolist(), dtype=float)
         try:
-            self._add(*self.learner.judge(X, y))
+            self._measure(self.learner.judge, X, y)
         except Exception as error:
             if hasattr(error, "add_note"):  # Python 3.11
                 error.add_note(f"{self.name} had learned {self.count} examples of the stream before this chunk.")
@@ -317,23 +308,41 @@ class _Run:
 
     def finish(self):
         """Learn the examples whose labels have not come yet."""
-        rest = self.learner.finish()
-        if rest is not None:
-            self._add(*rest)
+        self._measure(self.learner.finish)
 
-    def _add(self, judged, seconds):
-        self.seconds += seconds
-        self.count += len(judged.measures)
+    def _measure(self, judge, *examples):
+        start = perf_counter()
+        judged = judge(*examples)
+        self.seconds += perf_counter() - start
+        if judged is None:
+            return
+        errors = self._errors(judged)
+        self.count += len(errors)
         with np.errstate(over="ignore"):  # a sum of squares may be infinite
-            self.sums += judged.measures.sum(axis=0)
-        self.latest = np.concatenate([self.latest, judged.measures])[-self.window :]
-        if judged.truth is not None:
-            self.labels.add(judged.truth, judged.guesses)
-            if len(self.labels.counts) > 2:  # two classes were not all
-                self.aucs = ()
-        if judged.scores is not None:
-            for auc in self.aucs:
-                auc.add(judged.scores, judged.truth)
+            self.sums += errors.sum(axis=0)
+        self.latest = np.concatenate([self.latest, errors])[-self.window :]
+        if judged.truth is not None and self.learner.task != "regression" and len(self.learner.labels) > 2:
+            self.aucs = ()  # two classes were not all
+        for auc in self.aucs if judged.scores is not None else ():
+            auc.add(judged.scores, judged.positive)
+
+    def _errors(self, judged):
+        """(error, squared error) of each example; labels are counted."""
+        truth, predictions = judged.truth, judged.predictions
+        if self.learner.task == "regression":  # errors of several targets are averaged
+            truth, predictions = (np.array(part, dtype=float).reshape(len(truth), -1) for part in (truth, predictions))
+            with np.errstate(over="ignore"):
+                return np.column_stack([np.abs(truth - predictions).mean(axis=1),
+                                        ((truth - predictions) ** 2).mean(axis=1)])
+        if self.learner.task == "novelty":
+            mistakes = predictions
+            pairs = [] if truth is None else [(1 - 2 * a, 1 - 2 * b) for a, b in zip(truth, predictions.tolist())]
+        else:
+            pairs = list(zip(truth, predictions))
+            mistakes = [a != b for a, b in pairs]
+        self.pairs.update(pairs)
+        self.latest_pairs.extend(pairs)
+        return np.column_stack([mistakes, np.full(len(mistakes), np.nan)])
 
     def record(self):
         """Add a line to the history, if there is anything new."""
@@ -347,22 +356,24 @@ class _Run:
 
     def confusions(self):
         """Over all examples, and over the latest ones; None without labels."""
-        if not len(self.labels.counts):
+        if not self.pairs:
             return None, None
-        labels, order = self.learner.labels()
-        return [self._confusion(counts, labels, order) for counts in (self.labels.counts, self.labels.latest())]
-
-    def _confusion(self, counts, labels, order):
-        """With a row and a column for each label, as they are shown; the first column of the counts is for none."""
-        more, order = len(labels) - len(counts), np.array(order, dtype=np.intp)
-        counts = np.pad(counts, (0, more))[order]
-        return Confusion([labels[code] for code in order], counts[:, 1 + order], counts[:, 0])
+        is_novelty, labels = self.learner.task == "novelty", self.learner.labels
+        negative = None if is_novelty else labels[0]  # what was taken for -1 may have turned out to be 0
+        labels = labels if is_novelty else in_order(labels)
+        index = {label: i for i, label in enumerate(labels)}
+        index[None] = len(labels)
+        found = []
+        for pairs in (self.pairs, Counter(self.latest_pairs)):
+            counts = np.zeros((len(labels), len(labels) + 1), dtype=np.int64)
+            for (label, guess), n in pairs.items():
+                counts[index[label], index.get(guess, index.get(negative))] += n
+            found.append(Confusion(labels, counts[:, :-1], counts[:, -1]))
+        return found
 
     def report(self):
         history = np.array(self.records, dtype=HISTORY)
-        totals = {name: history[name][-1].item() for name in HISTORY.names}
-        totals["confusion"], totals["window_confusion"] = self.confusions()
-        return Report(name=self.name, task=self.learner.task, window=self.window, history=history, **totals)
+        return Report(self.name, self.learner.task, self.window, history, *self.confusions())
 
 
 # ---- Trials ----
@@ -385,7 +396,7 @@ def _metric(metric, model):
     """A function from a report to a number."""
     if callable(metric):
         return metric
-    known = [f.name for f in fields(Report) if f.type in ("int", "float") and f.name not in ("examples", "window")]
+    known = [name for name in HISTORY.names if name != "examples"]
     if metric not in known:
         raise bad_parameter("tune", "metric", f"a function of a report or one of {', '.join(known)}", metric)
     if metric in ("error", "window_error") and learner_for(model).task == "novelty":
@@ -398,14 +409,15 @@ def _metric(metric, model):
 
 def _trials(model, settings, stream, options, executor, progress):
     """Trials of all settings, in their order."""
+    runs = [partial(_run_of, model, params, stream, options) for params in settings]
     with progress_bar(progress, len(settings), " settings") as advance:
         if executor is None:
             trials = []
-            for params in settings:
-                trials.append(_trial(params, partial(_run_of, model, params, stream, options)))
+            for params, run in zip(settings, runs, strict=True):
+                trials.append(_trial(params, run))
                 advance(1)
             return trials
-        futures = [executor.submit(_run_of, model, params, stream, options) for params in settings]
+        futures = [executor.submit(run) for run in runs]
         try:
             for _ in as_completed(futures):
                 advance(1)
@@ -434,7 +446,7 @@ def _trial(params, run):
 
 @contextmanager
 def progress_bar(progress, total, unit):
-    """Give a function that hears how much more is done: it moves a bar of tqdm, or does nothing."""
+    """Give a function of how much more is done: it moves a bar of tqdm, or does nothing."""
     bar = None
     if sys.stderr.isatty() if progress is None else progress:
         try:

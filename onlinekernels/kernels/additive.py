@@ -2,10 +2,11 @@
 
 A kernel that is a sum over coordinates makes such a model, whatever the algorithm. These ones are
 separable to the left and to the right of their knot, so a balanced tree per coordinate evaluates f,
-and takes in a new term, in O(d log m) instead of O(d m).
+and adds a new term, in O(d log m) instead of O(d m).
 """
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,13 +42,14 @@ class _Additive(Kernel):
     def ops(self) -> Any:
         return [{"op": "additive", "kernel": self._core(), "bounds": self.bounds}]
 
-    def coordinate(self, j: int) -> Any:
+    def coordinate(self, j: int, n: int = 1) -> Any:
         return self
 
-    def additive(self) -> Any:
-        return {"additive": self._core(), "bounds": self.bounds, "scale": 1.0} if self.tree else None
+    def summands(self) -> Any:
+        return [{"kernel": self._core(), "bounds": self.bounds, "scale": 1.0}] if self.tree else None
 
 
+@dataclass(eq=False, repr=False)
 class AdditiveSpline(_Additive):
     """Splines with infinitely many knots, summed over coordinates, H (2)::
 
@@ -76,12 +78,11 @@ class AdditiveSpline(_Additive):
     array([[2.6042]])
     """
 
-    _values = {"order": lambda kernel, name: check_integer(kernel, name, 0, 31), "tree": check_flag}
+    order: int = 1
+    bounds: tuple[float, float] | None = None
+    tree: bool = True
 
-    def __init__(self, order: int = 1, bounds: tuple[float, float] | None = None, tree: bool = True) -> None:
-        self.order = order
-        self.bounds = bounds
-        self.tree = tree
+    _values = {"order": lambda kernel, name: check_integer(kernel, name, 0, 31), "tree": check_flag}
 
     def validate(self) -> None:
         super().validate()
@@ -100,11 +101,11 @@ class AdditiveSpline(_Additive):
     def _core(self):
         return "spline", int(self.order)
 
-    def coordinate(self, j: int) -> Any:
+    def coordinate(self, j: int, n: int = 1) -> Any:
         if self.bounds is None or all(np.ndim(bound) == 0 for bound in self.bounds):
             return self
-        bounds = tuple(bound if np.size(bound) == 1 else bound[j] for bound in self.bounds)
-        return AdditiveSpline(self.order, bounds, self.tree)
+        low, high = (bound if np.size(bound) == 1 else np.asarray(bound)[j] for bound in self.bounds)
+        return AdditiveSpline(self.order, (low, high), self.tree)
 
     def check_domain(self, X: Examples, name: str = "X") -> Any:
         n_features = X.shape[1]
@@ -124,21 +125,21 @@ class AdditiveSpline(_Additive):
         if (X < low).any():
             row, column = np.argwhere(X < low)[0]
             raise ValueError(
-                f"{name} must not be below the lower bound for AdditiveSpline. Got {X[row, column]:g} in column {column}, "
-                f"where bounds begins at {low[column]:g}. Set bounds=(low, high) to a range that holds all values."
+                f"{name} must not be below the lower bound for AdditiveSpline. Got {X[row, column]:g} in column "
+                f"{column}, where bounds begins at {low[column]:g}. Set bounds=(low, high) to a range of all values."
             )
 
     def restricts(self) -> Any:
         return True
 
 
+@dataclass(eq=False, repr=False)
 class AdditiveExponential(_Additive):
     """sum_j exp(-rate |x_j - z_j|): the continuous, rough kernel of H Fig. 1 (minus sign by erratum).
 
     Parameters
     ----------
-    {rate}
-    {tree}
+    {rate} {tree}
 
     References
     ----------
@@ -150,16 +151,16 @@ class AdditiveExponential(_Additive):
     array([[1.3679]])
     """
 
-    _values = {"rate": check_positive, "tree": check_flag}
+    rate: float = 1.0
+    tree: bool = True
 
-    def __init__(self, rate: float = 1.0, tree: bool = True) -> None:
-        self.rate = rate
-        self.tree = tree
+    _values = {"rate": check_positive, "tree": check_flag}
 
     def _core(self):
         return "exponential", float(self.rate)
 
 
+@dataclass(eq=False, repr=False)
 class AdditiveMatern(_Additive):
     """sum_j of (1 + r) exp(-r), or (1 + r + r^2/3) exp(-r) for smoothness 2.5; r = rate |x_j - z_j|.
 
@@ -176,16 +177,15 @@ class AdditiveMatern(_Additive):
     array([[0.7358]])
     """
 
+    rate: float = 1.0
+    smoothness: float = 1.5
+    tree: bool = True
+
     _values = {
         "rate": check_positive,
         "smoothness": Real("1.5 or 2.5", lambda value: value in (1.5, 2.5)),
         "tree": check_flag,
     }
-
-    def __init__(self, rate: float = 1.0, smoothness: float = 1.5, tree: bool = True) -> None:
-        self.rate = rate
-        self.smoothness = smoothness
-        self.tree = tree
 
     def _core(self):
         return "matern", float(self.rate), float(self.smoothness)
@@ -198,6 +198,7 @@ def _check_functions(kernel, name):
         raise bad_parameter(kernel, name, "a list of 1 to 32 functions of an array", functions)
 
 
+@dataclass(eq=False, repr=False)
 class Additive(_Additive):
     """A kernel of your own, summed over coordinates, from its left and right functions (H section 1)::
 
@@ -231,13 +232,11 @@ class Additive(_Additive):
     2
     """
 
-    _values = {"left": _check_functions, "right": _check_functions, "tree": check_flag}
+    left: Sequence[Callable[..., Any]]
+    right: Sequence[Callable[..., Any]]
+    tree: bool = True
 
-    def __init__(self, left: Sequence[Callable[..., Any]], right: Sequence[Callable[..., Any]],
-                 tree: bool = True) -> None:
-        self.left = left
-        self.right = right
-        self.tree = tree
+    _values = {"left": _check_functions, "right": _check_functions, "tree": check_flag}
 
     def validate(self) -> None:
         super().validate()
@@ -260,7 +259,7 @@ class Additive(_Additive):
         return np.broadcast_to(values, low.shape).reshape(points.shape).sum(axis=1)
 
     def __deepcopy__(self, memo):
-        return Additive(self.left, self.right, self.tree)  # the same functions, so that models with them can be compared
+        return Additive(self.left, self.right, self.tree)  # the same functions: models can be compared
 
 
 KERNELS.update({kernel.__name__.lower(): kernel for kernel in (AdditiveSpline, AdditiveExponential, AdditiveMatern)})
@@ -294,7 +293,9 @@ def plot_components(model: Any, X: Examples | None = None, *, names: Sequence[st
     names = [f"x{j}" for j in range(len(columns))] if names is None else list(names)
     for what, given in (("X", columns), ("names", names), ("axes", columns if axes is None else np.ravel(axes))):
         if len(given) < len(model.knots_):
-            raise ValueError(f"{what} must have an entry for each of the {len(model.knots_)} features. Got {len(given)}.")
+            raise ValueError(
+                f"{what} must have an entry for each of the {len(model.knots_)} features. Got {len(given)}."
+            )
     if axes is None:
         wide = min(4, len(columns))
         tall = -(-len(columns) // wide)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numbers
 import operator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,6 +79,11 @@ class Kernel(Parameterized):
         if cls.ops is Kernel.ops and cls.pair is Kernel.pair and cls.row is Kernel.row:
             raise ValueError(f"{cls.__name__} is a kernel of your own and must define pair(x, z).")
         self._check_values()
+        for name in ("pair", "row", "self_value", "diagonal", "__call__"):
+            own, compiled = (_index_of(cls, what) for what in (name, "features" if self.has_map() else "ops"))
+            if own < compiled and (self.ops() is not None or self.has_map()):
+                raise ValueError(f"{cls.__name__} has a {name}() of its own, which the compiled kernel it derives from "
+                                 "does not ask; derive it from Kernel.")
 
     def ops(self) -> Any:
         """Operations for the compiled core in postfix order; None if only Python can evaluate it."""
@@ -101,16 +107,25 @@ class Kernel(Parameterized):
         parts = self.parts()
         return bool(parts) and any(part.takes_indices() for part in parts)
 
-    def additive(self) -> Any:
-        """What the trees need to know if this kernel can run on them; otherwise None."""
+    def summands(self) -> Any:
+        """What this kernel is if it is a sum of kernels for the trees, of constants and of noise; otherwise None.
+
+        A list of {"kernel": one coordinate's, for the core, "bounds": ..., "scale": ...}, {"constant": value} and
+        {"noise": value}.
+        """
         return None
+
+    def additive(self) -> Any:
+        """The summands if this kernel can run on trees; otherwise None."""
+        summands = self.summands() or []
+        return summands if any("kernel" in one for one in summands) else None
 
     def linear_scale(self) -> Any:
         """c if this kernel is c <x, z>, so that weights can replace terms; otherwise None."""
         return None
 
-    def coordinate(self, j: int) -> Any:
-        """The kernel of coordinate j alone if this one is a sum over coordinates; otherwise None."""
+    def coordinate(self, j: int, n: int = 1) -> Any:
+        """The kernel of coordinate j of n alone if this one is a sum over coordinates; otherwise None."""
         return None
 
     def has_map(self) -> Any:
@@ -154,7 +169,9 @@ class Kernel(Parameterized):
             raise TypeError(f"{self!r} needs dense rows: it is not a function of inner products. Use X.toarray().")
         left, right = check_sparse(X), check_sparse(X if Z is None else Z, name="Z")
         if left.n_features != right.n_features:
-            raise ValueError(f"X has {left.n_features} features and Z has {right.n_features}; expected the same number.")
+            raise ValueError(
+                f"X has {left.n_features} features and Z has {right.n_features}; expected the same number."
+            )
         inner = np.ascontiguousarray((as_csr(left) @ as_csr(right).T).toarray(), dtype=float)
         return self._of_inner(inner, _squares(left), _squares(right), left.n_features, Z is None)[0]
 
@@ -190,6 +207,14 @@ class Kernel(Parameterized):
         return NotImplemented if other is None else Product(other, self)
 
 
+def _index_of(cls, name):
+    """Where among its ancestors, itself first, a class has a method from, if that is the user's; otherwise behind."""
+    for i, ancestor in enumerate(cls.__mro__):
+        if name in vars(ancestor):
+            return len(cls.__mro__) if ancestor.__module__.startswith("onlinekernels.") else i
+    return len(cls.__mro__)
+
+
 def _squares(rows):
     """|x|^2 of sparse rows."""
     owner = np.repeat(np.arange(len(rows)), np.diff(rows.indptr))
@@ -204,6 +229,7 @@ def _as_operand(value):
     return Custom(value) if callable(value) else None
 
 
+@dataclass(eq=False, repr=False)
 class Valued(Kernel):
     """A kernel of one value.
 
@@ -213,14 +239,16 @@ class Valued(Kernel):
         At least 0.
     """
 
-    _op: str
-    _values = {"value": check_not_negative}
+    value: float = 1.0
 
-    def __init__(self, value: float = 1.0) -> None:
-        self.value = value
+    _op = ""
+    _values = {"value": check_not_negative}
 
     def ops(self) -> Any:
         return [{"op": self._op, "a": float(self.value)}]
+
+    def summands(self) -> Any:
+        return [{self._op: float(self.value)}]
 
     def self_value(self, x: Any) -> Any:
         return float(self.value)
@@ -240,6 +268,9 @@ class Constant(Valued):
     """
 
     _op = "constant"
+
+    def coordinate(self, j: int, n: int = 1) -> Any:
+        return Constant(float(self.value) / n)
 
     def features(self) -> Any:
         return [{"map": "constant", "value": float(self.value)}]
@@ -310,16 +341,16 @@ class _Pair(Kernel):
         return [*left, *right, {"op": self._with_row}]
 
     def _gram_of_maps(self, X, Z):
-        return self._joined(self.left(X, Z), self.right(X, Z))
+        return self._combined(self.left(X, Z), self.right(X, Z))
 
     def _diagonal_of_maps(self, X):
-        return self._joined(self.left.diagonal(X), self.right.diagonal(X))
+        return self._combined(self.left.diagonal(X), self.right.diagonal(X))
 
     def row(self, x, points):
-        return self._joined(self.left.row(x, points), self.right.row(x, points))
+        return self._combined(self.left.row(x, points), self.right.row(x, points))
 
     def self_value(self, x):
-        return self._joined(self.left.self_value(x), self.right.self_value(x))
+        return self._combined(self.left.self_value(x), self.right.self_value(x))
 
 
 class Sum(_Pair):
@@ -330,11 +361,15 @@ class Sum(_Pair):
     {left}
     """
 
-    _with_constant, _with_row, _joined = "shift", "add", operator.add
+    _with_constant, _with_row, _combined = "shift", "add", operator.add
 
-    def coordinate(self, j):
-        left, right = self.left.coordinate(j), self.right.coordinate(j)
+    def coordinate(self, j, n=1):
+        left, right = self.left.coordinate(j, n), self.right.coordinate(j, n)
         return None if left is None or right is None else left + right
+
+    def summands(self):
+        left, right = self.left.summands(), self.right.summands()
+        return None if left is None or right is None else [*left, *right]
 
     def features(self):
         left, right = self.left.features(), self.right.features()
@@ -353,7 +388,7 @@ class Product(_Pair):
     {left}
     """
 
-    _with_constant, _with_row, _joined = "scale", "multiply", operator.mul
+    _with_constant, _with_row, _combined = "scale", "multiply", operator.mul
 
     def _multiple(self):
         """(c, kernel) if this is a positive multiple c of a kernel; otherwise (None, None)."""
@@ -372,15 +407,17 @@ class Product(_Pair):
         parts = None if factor is None else kernel.features()
         return None if parts is None else [_scaled(part, factor) for part in parts]
 
-    def coordinate(self, j):
+    def coordinate(self, j, n=1):
         factor, kernel = self._multiple()
-        part = None if factor is None else kernel.coordinate(j)
+        part = None if factor is None else kernel.coordinate(j, n)
         return None if part is None else factor * part
 
-    def additive(self):
+    def summands(self):
         factor, kernel = self._multiple()
-        trees = None if factor is None else kernel.additive()
-        return None if trees is None else {**trees, "scale": factor * trees["scale"]}
+        parts = None if factor is None else kernel.summands()
+        scaled = ("scale", "constant", "noise")
+        return parts and [{name: factor * value if name in scaled else value for name, value in one.items()}
+                          for one in parts]
 
     def __repr__(self):
         def shown(k, other, brackets):

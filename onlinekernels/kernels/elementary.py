@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,9 +44,6 @@ class Linear(Kernel):
     array([[11.]])
     """
 
-    def __init__(self) -> None:
-        pass
-
     def ops(self) -> Any:
         return [{"op": "linear"}]
 
@@ -56,6 +54,7 @@ class Linear(Kernel):
         return [{"map": "linear", "scale": 1.0}]
 
 
+@dataclass(eq=False, repr=False)
 class Gaussian(Kernel):
     """exp(-|x - z|^2 / (2 width^2)), V (60).
 
@@ -78,10 +77,9 @@ class Gaussian(Kernel):
            [0.    , 0.6065]])
     """
 
-    _values = {"width": check_positive}
+    width: float = 1.0
 
-    def __init__(self, width: float = 1.0) -> None:
-        self.width = width
+    _values = {"width": check_positive}
 
     def ops(self) -> Any:
         # Below a width of 1e-150 all examples but equal ones are far apart; the limit keeps 0 * a at 0.
@@ -89,6 +87,7 @@ class Gaussian(Kernel):
         return [{"op": "gaussian", "a": min(rate, 1e300)}]
 
 
+@dataclass(eq=False, repr=False)
 class Polynomial(Kernel):
     """(scale <x, z> + bias)^degree, V (61).
 
@@ -111,21 +110,21 @@ class Polynomial(Kernel):
     array([[144.]])
     """
 
+    degree: int = 3
+    scale: float = 1.0
+    bias: float = 1.0
+
     _values = {
         "degree": lambda kernel, name: check_integer(kernel, name, 1, 1000),
         "scale": check_positive,
         "bias": check_not_negative,
     }
 
-    def __init__(self, degree: int = 3, scale: float = 1.0, bias: float = 1.0) -> None:
-        self.degree = degree
-        self.scale = scale
-        self.bias = bias
-
     def ops(self) -> Any:
         return [{"op": "linear", "a": float(self.scale), "b": float(self.bias), "degree": int(self.degree)}]
 
 
+@dataclass(eq=False, repr=False)
 class Laplacian(Kernel):
     """exp(-rate |x - z|_1), with the sum of the coordinates' distances.
 
@@ -140,10 +139,9 @@ class Laplacian(Kernel):
     array([[1.    , 0.0183]])
     """
 
-    _values = {"rate": check_positive}
+    rate: float = 1.0
 
-    def __init__(self, rate: float = 1.0) -> None:
-        self.rate = rate
+    _values = {"rate": check_positive}
 
     def ops(self) -> Any:
         return [{"op": "laplacian", "a": float(self.rate)}]
@@ -172,10 +170,14 @@ class Noise(Valued):
 
     _op = "noise"
 
+    def coordinate(self, j: int, n: int = 1) -> Any:
+        return Constant(0.0)  # no coordinate tells examples apart
+
     def row(self, x: Any, points: Any) -> Any:
         return np.zeros(len(points))
 
 
+@dataclass(eq=False, repr=False)
 class Normalized(Kernel):
     """k(x, z) / sqrt(k(x, x) k(z, z)), and 0 where k(x, x) or k(z, z) is 0.
 
@@ -191,8 +193,7 @@ class Normalized(Kernel):
     array([[1. , 0. , 0.8]])
     """
 
-    def __init__(self, kernel: KernelLike) -> None:
-        self.kernel = kernel
+    kernel: KernelLike
 
     def validate(self) -> None:
         if self.kernel is None:
@@ -231,6 +232,7 @@ class Normalized(Kernel):
         return 1.0 if self._inner().self_value(x) > 0 else 0.0
 
 
+@dataclass(eq=False, repr=False)
 class Precomputed(Kernel):
     """Entries of a Gram matrix: X is a column of indices into it.
 
@@ -246,8 +248,7 @@ class Precomputed(Kernel):
     array([[0.5]])
     """
 
-    def __init__(self, gram: Any = None) -> None:
-        self.gram = gram
+    gram: Any = None
 
     def validate(self) -> None:
         refuse_masked(self.gram, "gram")
@@ -281,7 +282,7 @@ def _check_indices(X, size, name):
     bad = (X < 0) | (X >= size) | (X != np.floor(X))
     if bad.any():
         raise ValueError(
-            f"{name} must hold whole numbers from 0 to {size - 1}, indices into the Gram matrix. Got {X[bad][0]} instead."
+            f"{name} must hold whole numbers from 0 to {size - 1}, indices into the Gram matrix. Got {X[bad][0]}."
         )
 
 
@@ -309,7 +310,9 @@ def poly(degree: Any = 3, gamma: Any = 1.0, coef0: Any = 1.0) -> Any:
 
 
 # By name those that need no other kernel, no matrix and no parameters, and "rbf" and "poly", as others call them.
-KERNELS: dict[str, Any] = {name.lower(): globals()[name] for name in __all__ if name not in ("Normalized", "Precomputed")}
+KERNELS: dict[str, Any] = {
+    name.lower(): globals()[name] for name in __all__ if name not in ("Normalized", "Precomputed")
+}
 KERNELS["constant"] = Constant
 
 

@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels._core.arrays import check_array
-from onlinekernels._core.maps import ConstantMap, FourierMap, JoinedMap, LinearMap, NormalizedMap, NystroemMap
+from onlinekernels._core.maps import ConstantMap, FourierMap, SumMap, LinearMap, NormalizedMap, NystroemMap
 from onlinekernels.kernels.base import Kernel
 from onlinekernels.kernels.elementary import Gaussian, Laplacian
 from onlinekernels.kernels.elementary import as_kernel
@@ -58,6 +59,7 @@ class _Map(Kernel):
         return True
 
 
+@dataclass(eq=False, repr=False)
 class RandomFourier(_Map):
     """Random Fourier features of a Gaussian or Laplacian kernel (Rahimi and Recht, 2007).
 
@@ -85,12 +87,11 @@ class RandomFourier(_Map):
     True
     """
 
-    _values = {"size": check_even, "seed": lambda kernel, name: check_integer(kernel, name, 0)}
+    kernel: Kernel | str
+    size: int = 512
+    seed: int = 0
 
-    def __init__(self, kernel: Kernel | str, size: int = 512, seed: int = 0) -> None:
-        self.kernel = kernel
-        self.size = size
-        self.seed = seed
+    _values = {"size": check_even, "seed": lambda kernel, name: check_integer(kernel, name, 0)}
 
     def validate(self) -> None:
         super().validate()
@@ -127,6 +128,7 @@ class RandomFourier(_Map):
         return X.shape[1], feature_map(self.features(), X.shape[1], sparse)(X)
 
 
+@dataclass(eq=False, repr=False)
 class Nystroem(_Map):
     """The span of `size` landmarks, the first distinct rows of the stream (Williams and Seeger, 2001).
 
@@ -154,11 +156,10 @@ class Nystroem(_Map):
     (1, 50)
     """
 
-    _values = {"size": check_count}
+    kernel: Kernel | str
+    size: int = 256
 
-    def __init__(self, kernel: Kernel | str, size: int = 256) -> None:
-        self.kernel = kernel
-        self.size = size
+    _values = {"size": check_count}
 
     def validate(self) -> None:
         super().validate()
@@ -201,19 +202,19 @@ def feature_map(parts, n_features, sparse, dtype=np.float64):
     n_features, sparse, dtype
         Of examples.
     """
-    return _joined(parts, (n_features, sparse, dtype == np.float32), (f"map{i}" for i in itertools.count()))
+    return _sum_of_maps(parts, (n_features, sparse, dtype == np.float32), (f"map{i}" for i in itertools.count()))
 
 
-def _joined(parts, examples, names):
+def _sum_of_maps(parts, examples, names):
     *others, whole = [_made(part, examples, names) for part in parts]
     for other in reversed(others):
-        whole = JoinedMap(other, whole)
+        whole = SumMap(other, whole)
     return whole
 
 
 def _made(part, examples, names):
     if part["map"] == "normalized":
-        return NormalizedMap(_joined(part["parts"], examples, names), part["scale"])
+        return NormalizedMap(_sum_of_maps(part["parts"], examples, names), part["scale"])
     if part["map"] == "linear":
         return LinearMap(examples, part["scale"])
     if part["map"] == "constant":
@@ -234,7 +235,7 @@ def _leaves(parts):
 
 
 def check_sizes(parts, n_features, state, weights="weights"):
-    """ValueError unless arrays of a state are as large as the map that would be made; `weights` names those over features."""
+    """ValueError unless arrays of a state have the sizes of the map to be made; `weights` names those over features."""
     size, named = 0, 0
     for part in _leaves(parts):
         if part["map"] == "fourier":

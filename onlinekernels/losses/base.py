@@ -1,19 +1,23 @@
 """What a loss is: value, derivative, curvature, and the scalar that some of them adapt."""
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlinekernels._core.formulas import vectorized as _core
 from onlinekernels._core.formulas.vectorized import probabilities
+from onlinekernels.base import docstrings
 from onlinekernels.base.params import Parameterized
-from onlinekernels.base.validation import bad_parameter, check_fraction, check_not_negative, check_positive
+from onlinekernels.base.validation import (
+    bad_parameter, check_finite, check_fraction, check_not_negative, check_positive,
+)
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ArrayLike
 
-__all__ = ["Loss", "WithMargin", "WithWidth", "LOG", "NU_VALUES"]
+__all__ = ["Loss", "WithMargin", "WithWidth", "LOG", "NuMargin", "NuWidth"]
 
 LOG = "log"  # a `margin_step`: that of f, taken by the scalar's logarithm
 
@@ -70,7 +74,7 @@ class Loss(Parameterized):
 
     @property
     def has_curvature(self) -> Any:
-        """Whether a loss of one's own defines `curvature`; that of a built-in loss does not go with another derivative."""
+        """Whether `curvature` is that of the derivative: a built-in loss's does not go with another derivative."""
         return self.is_compiled() or type(self).curvature is not Loss.curvature
 
     def core(self) -> Any:
@@ -128,22 +132,8 @@ class Loss(Parameterized):
         return function(code, own if scalar is None else scalar, nu, score, 0.0 if y is None else y)
 
 
-class _WithScalar(Loss):
-    """A loss with a scalar, its margin rho or its width, which the nu-losses adapt.
-
-    Parameters
-    ----------
-    nu : float
-        The fraction of the examples that the adapted scalar leaves outside, in (0, 1).
-    margin_step : float, "log" or None
-        The step of the adapted scalar, relative to a running mean of the distance between it and what is held against
-        it; positive, and then the scalar stays above 0. None is K's: it shares the step of f. That can be as
-        large as f itself, and then the errors come like a clock. "log" is V's, (55)-(56): the logarithm shares the step
-        of f, so the scalar stays above 0, where it has to start.
-    """
-
-
-class WithMargin(_WithScalar):
+@dataclass(eq=False, repr=False)
+class WithMargin(Loss):
     """A loss with a margin.
 
     Parameters
@@ -152,12 +142,23 @@ class WithMargin(_WithScalar):
         rho, what a score should exceed; at least 0.
     """
 
-    scalar_name: str | None = "margin"
+    margin: float = 1.0
+
+    scalar_name = "margin"
     _values = {"margin": check_not_negative}
 
 
-class WithWidth(_WithScalar):
-    """A loss with a width."""
+@dataclass(eq=False, repr=False)
+class WithWidth(Loss):
+    """A loss with a width.
+
+    Parameters
+    ----------
+    width : float
+        epsilon, the error that costs nothing; at least 0.
+    """
+
+    width: float = 0.1
 
     scalar_name = "width"
     _values = {"width": check_not_negative}
@@ -174,3 +175,48 @@ def check_margin_step(loss, name):
 
 
 NU_VALUES = {"nu": check_fraction, "margin_step": check_margin_step}
+
+
+@dataclass(eq=False, repr=False)
+class NuMargin(Loss):
+    """A loss whose margin adapts.
+
+    Parameters
+    ----------
+    nu : float
+        The fraction of the examples that the adapted scalar leaves outside, in (0, 1).
+    margin : float
+        Where rho starts.
+    margin_step : float, "log" or None
+        The step of the adapted scalar, relative to a running mean of the distance between it and what is held against
+        it; positive, and then the scalar stays above 0. No paper has such a step. None is K's: the scalar shares the
+        step of f. That can be as large as f itself, and then the errors come like a clock. "log" is V's, (55)-(56):
+        the logarithm shares the step of f, so the scalar stays above 0, where it has to start.
+    """
+
+    nu: float = 0.3
+    margin: float = 1.0
+    margin_step: Any = 0.1
+
+    scalar_name = "margin"
+    adapts = True
+    _values = {**NU_VALUES, "margin": check_finite}
+
+
+@docstrings.like(NuMargin)
+@dataclass(eq=False, repr=False)
+class NuWidth(Loss):
+    """A loss whose width adapts.
+
+    Parameters
+    ----------
+    {nu} {margin_step}
+    """
+
+    nu: float = 0.1
+    width: float = 1.0
+    margin_step: Any = 0.1
+
+    scalar_name = "width"
+    adapts = True
+    _values = {**NU_VALUES, "width": check_not_negative}

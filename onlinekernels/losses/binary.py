@@ -1,13 +1,7 @@
 """Losses of two classes, where y is -1 or +1, and of novelty detection, which has no y."""
-from __future__ import annotations
+from dataclasses import dataclass
 
-from typing import TYPE_CHECKING
-
-from onlinekernels.base.validation import check_finite
-from onlinekernels.losses.base import NU_VALUES, Loss, WithMargin
-
-if TYPE_CHECKING:
-    from onlinekernels.annotations import Any
+from onlinekernels.losses.base import Loss, NuMargin, WithMargin
 
 __all__ = ["Hinge", "NuHinge", "Logistic", "Novelty", "NuNovelty"]
 
@@ -33,16 +27,9 @@ class Hinge(WithMargin):
 
     task = "binary"
 
-    def __init__(self, margin: float = 1.0) -> None:
-        self.margin = margin
 
-
-class NuHinge(WithMargin):
+class NuHinge(NuMargin):
     """max(0, rho - y f) - nu rho with the margin rho adapted, K (19).
-
-    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from
-    what is held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may
-    outrun it.
 
     A fraction nu of the examples comes to lie within the margin.
     K prints rho + eta (sigma - nu), which runs away; rho moves by -eta (sigma - nu) here, where eta is the step and
@@ -52,9 +39,7 @@ class NuHinge(WithMargin):
     ----------
     {nu}
         It should be above the fraction of examples that cannot be told apart: below that, no margin is left.
-    margin : float
-        Where rho starts.
-    {margin_step}
+    {margin} {margin_step}
 
     References
     ----------
@@ -62,13 +47,6 @@ class NuHinge(WithMargin):
     """
 
     task = "binary"
-    adapts = True
-    _values = {**NU_VALUES, "margin": check_finite}
-
-    def __init__(self, nu: float = 0.3, margin: float = 1.0, margin_step: Any = 0.1) -> None:
-        self.nu = nu
-        self.margin = margin
-        self.margin_step = margin_step
 
 
 class Logistic(Loss):
@@ -82,9 +60,6 @@ class Logistic(Loss):
 
     task = "binary"
     probabilistic = True
-
-    def __init__(self) -> None:
-        pass
 
 
 class Novelty(WithMargin):
@@ -106,25 +81,16 @@ class Novelty(WithMargin):
 
     task = "novelty"
 
-    def __init__(self, margin: float = 1.0) -> None:
-        self.margin = margin
 
-
-class NuNovelty(WithMargin):
+@dataclass(eq=False, repr=False)
+class NuNovelty(NuMargin):
     """max(0, rho - f) - nu rho: rho adapts so that a fraction nu of the examples alerts, K (20).
-
-    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from
-    what is held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may
-    outrun it.
 
     K prints the update of rho with the wrong sign; see the page on errata.
 
     Parameters
     ----------
-    {nu}
-    margin : float
-        Where rho starts.
-    {margin_step}
+    {nu} {margin} {margin_step}
         With a number, `fit`, which knows all rows, in the end puts rho where a fraction nu of them is below it.
 
     References
@@ -132,11 +98,6 @@ class NuNovelty(WithMargin):
     {K}
     """
 
-    task = "novelty"
-    adapts = True
-    _values = {**NU_VALUES, "margin": check_finite}
+    nu: float = 0.01
 
-    def __init__(self, nu: float = 0.01, margin: float = 1.0, margin_step: Any = 0.1) -> None:
-        self.nu = nu
-        self.margin = margin
-        self.margin_step = margin_step
+    task = "novelty"

@@ -7,8 +7,7 @@ import numpy as np
 
 from onlinekernels._core.formulas import vectorized as _core
 from onlinekernels._core.formulas.vectorized import mistake_gradients, probabilities
-from onlinekernels.losses.base import NU_VALUES, Loss, WithMargin
-from onlinekernels.base.validation import check_finite
+from onlinekernels.losses.base import Loss, NuMargin, WithMargin
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any
@@ -23,7 +22,7 @@ __all__ = [
 ]
 
 
-class _Runner(WithMargin):
+class _Runner(Loss):
     """A hinge over the runner-up: max(0, max_l [rho Delta(y, l) + f(x, l)] - f(x, y)), V (16), (25)."""
 
     task = "multiclass"
@@ -59,7 +58,7 @@ class _Runner(WithMargin):
         return values, best
 
 
-class MulticlassHinge(_Runner):
+class MulticlassHinge(_Runner, WithMargin):
     """max(0, margin + max_{l != y} f(x, l) - f(x, y)), V (16).
 
     Parameters
@@ -79,35 +78,13 @@ class MulticlassHinge(_Runner):
     array([[-1.,  1.,  0.]])
     """
 
-    def __init__(self, margin: float = 1.0) -> None:
-        self.margin = margin
 
-
-class _AdaptingRunner(_Runner):
-    """A margin rho that adapts to the fraction nu of examples outside."""
-
-    adapts = True
-    _values = {**NU_VALUES, "margin": check_finite}
-
-    def __init__(self, nu: float = 0.3, margin: float = 1.0, margin_step: Any = 0.1) -> None:
-        self.nu = nu
-        self.margin = margin
-        self.margin_step = margin_step
-
-
-class NuMulticlassHinge(_AdaptingRunner):
+class NuMulticlassHinge(_Runner, NuMargin):
     """The multiclass hinge with rho adapted: max(0, rho + max_l f(x, l) - f(x, y)) - nu rho, V 6.2.1.
-
-    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from
-    what is held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may
-    outrun it.
 
     Parameters
     ----------
-    {nu}
-    margin : float
-        Where rho starts.
-    {margin_step}
+    {nu} {margin} {margin_step}
 
     References
     ----------
@@ -132,33 +109,21 @@ class GraphHinge(_Runner):
     array([2.])
     """
 
-    scalar_name = None
     structured = True
-    _values = {}
-
-    def __init__(self) -> None:
-        pass
 
     def core(self) -> Any:
         return self._code(), 1.0, 0.0, 0.0
 
 
-class NuGraphHinge(_AdaptingRunner):
+class NuGraphHinge(_Runner, NuMargin):
     """The graph hinge with a scale: max(0, max_l [rho Delta(y, l) + f(x, l)] - f(x, y)) - nu rho.
-
-    The default `margin_step` is not the papers' rule: rho then has a step of its own, relative to its distance from
-    what is held against it, and stays positive. ``margin_step=None`` is the papers': rho shares the step of f, and may
-    outrun it.
 
     Delta, the distance between labels, comes from the model's `labels`; without them it is 1. It is the loss of V 6.2.1
     where Delta is 1.
 
     Parameters
     ----------
-    {nu}
-    margin : float
-        Where rho starts.
-    {margin_step}
+    {nu} {margin} {margin_step}
 
     References
     ----------
@@ -184,9 +149,6 @@ class MulticlassLogistic(Loss):
     task = "multiclass"
     probabilistic = True
     over_all_labels = True
-
-    def __init__(self) -> None:
-        pass
 
     def value(self, scores: Any, y: Any) -> Any:
         """Loss of score vectors, shape (..., classes), for class indices y."""
@@ -225,9 +187,6 @@ class MulticlassSquared(Loss):
     over_all_labels = True
     starts_as_wrong = True
 
-    def __init__(self) -> None:
-        pass
-
     @staticmethod
     def targets(y: Any, classes: Any) -> Any:
         """+1 at the class index y and -1 elsewhere, shape (..., classes).
@@ -239,7 +198,7 @@ class MulticlassSquared(Loss):
         return 2.0 * np.eye(classes)[np.asarray(y, dtype=np.intp)] - 1.0
 
     def value(self, scores: Any, y: Any) -> Any:
-        """Loss of score vectors, shape (..., classes), for class indices y; a class whose score is -inf is not there."""
+        """Loss of score vectors, shape (..., classes), for class indices y; a score of -inf is no class."""
         scores = np.asarray(scores, dtype=float)
         there = scores > -np.inf
         parts = self._evaluate(_core.value, np.where(there, scores, 0.0), self.targets(y, scores.shape[-1]))

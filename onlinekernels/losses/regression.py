@@ -1,10 +1,11 @@
 """Losses of regression: y is a number."""
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onlinekernels.losses.base import NU_VALUES, Loss, WithWidth
-from onlinekernels.base.validation import check_fraction, check_not_negative, check_positive
+from onlinekernels.losses.base import Loss, NuWidth, WithWidth
+from onlinekernels.base.validation import check_fraction, check_positive
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any
@@ -34,9 +35,6 @@ class Squared(Loss):
     [0.5, 0.5]
     """
 
-    def __init__(self) -> None:
-        pass
-
 
 class Absolute(Loss):
     """|y - f|.
@@ -47,10 +45,8 @@ class Absolute(Loss):
     [1.0, 2.0]
     """
 
-    def __init__(self) -> None:
-        pass
 
-
+@dataclass(eq=False, repr=False)
 class Quantile(Loss):
     """The pinball loss, level (y - f) below y and (1 - level) (f - y) above: f becomes that quantile of y.
 
@@ -69,10 +65,9 @@ class Quantile(Loss):
     [-0.75, 0.0, 0.25]
     """
 
-    _values = {"level": check_fraction}
+    level: float = 0.5
 
-    def __init__(self, level: float = 0.5) -> None:
-        self.level = level
+    _values = {"level": check_fraction}
 
     def core(self) -> Any:
         return self._code(), float(self.level), 0.0, 0.0
@@ -83,8 +78,7 @@ class Insensitive(WithWidth):
 
     Parameters
     ----------
-    width : float
-        epsilon, the error that costs nothing; at least 0.
+    {width}
 
     Examples
     --------
@@ -92,16 +86,9 @@ class Insensitive(WithWidth):
     [0.0, 1.5]
     """
 
-    def __init__(self, width: float = 0.1) -> None:
-        self.width = width
 
-
-class NuInsensitive(WithWidth):
+class NuInsensitive(NuWidth):
     """max(0, |y - f| - epsilon) + nu epsilon with epsilon adapted, K (22).
-
-    The default `margin_step` is not the papers' rule: epsilon then has a step of its own, relative to its distance from
-    what is held against it, and stays positive. ``margin_step=None`` is the papers': epsilon shares the step of f, and
-    may outrun it.
 
     A fraction nu of the examples comes to lie outside the tube.
 
@@ -117,13 +104,6 @@ class NuInsensitive(WithWidth):
     {K}
     """
 
-    adapts = True
-    _values = {**NU_VALUES, "width": check_not_negative}
-
-    def __init__(self, nu: float = 0.1, width: float = 1.0, margin_step: Any = 0.1) -> None:
-        self.nu = nu
-        self.width = width
-        self.margin_step = margin_step
 
 
 class SquaredInsensitive(WithWidth):
@@ -131,8 +111,7 @@ class SquaredInsensitive(WithWidth):
 
     Parameters
     ----------
-    width : float
-        epsilon, the error that costs nothing; at least 0.
+    {width}
 
     References
     ----------
@@ -144,10 +123,8 @@ class SquaredInsensitive(WithWidth):
     [0.0, 2.25]
     """
 
-    def __init__(self, width: float = 0.1) -> None:
-        self.width = width
 
-
+@dataclass(eq=False, repr=False)
 class Huber(WithWidth):
     """|y - f| - width/2 outside, (y - f)^2 / (2 width) inside, K (23).
 
@@ -166,18 +143,13 @@ class Huber(WithWidth):
     [0.125, 1.5]
     """
 
+    width: float = 1.0
+
     _values = {"width": check_positive}
 
-    def __init__(self, width: float = 1.0) -> None:
-        self.width = width
 
-
-class NuHuber(WithWidth):
+class NuHuber(NuWidth):
     """Huber's loss with sigma adapted so that a fraction nu lies outside (K III-C).
-
-    The default `margin_step` is not the papers' rule: sigma then has a step of its own, relative to its distance from
-    what is held against it, and stays positive. ``margin_step=None`` is the papers': sigma shares the step of f, and
-    may outrun it.
 
     sigma moves by +eta (1 - nu) outside and -eta nu inside, where eta is the step, and stays positive. That is a
     quantile rule, not the gradient of a loss; `value` is Huber's loss at the current width.
@@ -194,10 +166,4 @@ class NuHuber(WithWidth):
     {K}
     """
 
-    adapts = True
-    _values = {**NU_VALUES, "width": check_positive}
-
-    def __init__(self, nu: float = 0.1, width: float = 1.0, margin_step: Any = 0.1) -> None:
-        self.nu = nu
-        self.width = width
-        self.margin_step = margin_step
+    _values = {**NuWidth._values, "width": check_positive}

@@ -13,7 +13,7 @@ from onlinekernels.budgets import as_budget
 from onlinekernels.base.params import same_parameters
 
 if TYPE_CHECKING:
-    from onlinekernels.annotations import Any, ArrayLike, Budget, OnlineLearner, Sequence
+    from onlinekernels.annotations import Any, ArrayLike, Budget, Estimator, Sequence
 
 __all__ = ["combine"]
 
@@ -26,7 +26,7 @@ NOT_A_FUNCTION = {  # what cannot be averaged, and why
 }
 
 
-def combine(models: Sequence[OnlineLearner], weights: ArrayLike | None = None,
+def combine(models: Sequence[Estimator], weights: ArrayLike | None = None,
             budget: Budget | int | None = None) -> Any:
     """The average of functions that models of one kind have learned, each on its own part of the data.
 
@@ -92,10 +92,13 @@ def checked_state(model):
         raise ValueError(f"models must be fitted models of this library. Got {model!r}.")
     if state.scales():
         raise ValueError(
-            "Models with scale= or scale_target= have units of their own. Scale the data before, by one scaler for all parts."
+            "Models with scale= or scale_target= have units of their own. Scale the data before, by one scaler for all "
+            "parts."
         )
     if model._encoder is not None:
-        raise ValueError("Models with encode= have words of their own. Encode the data before, by one encoder for all parts.")
+        raise ValueError(
+            "Models with encode= have words of their own. Encode the data before, by one encoder for all parts."
+        )
     if state.representation.keeps == "knots":
         raise ValueError("Models that keep knots cannot be combined; give them a budget.")
     if state.sparse and state.representation.keeps == "terms":
@@ -122,8 +125,8 @@ def check_alike(first, other):
             raise ValueError(f"Models to be combined must have the same {name}. Got {mine!r} and {others!r}.")
     if not first.representation.has_same_features(first, other):
         raise ValueError(
-            "Models to be combined must have the same landmarks, and these have not. Let one model see enough rows, and "
-            "start the others with initial=."
+            "Models to be combined must have the same landmarks, and these have not. Let one model see enough rows, "
+            "and start the others with initial=."
         )
 
 
@@ -138,7 +141,8 @@ def roomy(states):
     """A budget like the first model's that holds the terms of all."""
     budget = copy.deepcopy(states[0].plan.budget)
     if budget._size is not None:
-        setattr(budget, budget._size, min(sum(state.plan.budget.room(state.hypothesis.t) for state in states), 2**62))
+        capacity = sum(state.plan.budget.capacity(state.hypothesis.t) for state in states)
+        setattr(budget, budget._size, min(capacity, 2**62))
     return budget
 
 
@@ -147,7 +151,9 @@ def checked_weights(weights, states):
         weights = [state.hypothesis.t for state in states]
     weights = np.asarray(weights, dtype=float)
     if weights.shape != (len(states),) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-        raise ValueError(f"weights must hold a number of at least 0 for each of the {len(states)} models. Got {weights!r}.")
+        raise ValueError(
+            f"weights must hold a number of at least 0 for each of the {len(states)} models. Got {weights!r}."
+        )
     return weights / weights.sum()
 
 
@@ -161,7 +167,7 @@ def combined(plan, states, weights):
     if state.labels is not None and state.form != "one":
         state.make_ready()
         outputs = state.function.outputs
-        outputs.set_kept(max(other.n_classes_seen() for other in states) + outputs.ahead)
+        outputs.set_kept(max(other.n_classes_seen() for other in states) + outputs.future)
     state.check_representation(first, "models", "the result")
     plan.representation.take_features(state, first)
     state.rows = first.rows
@@ -170,10 +176,11 @@ def combined(plan, states, weights):
         function = None, sum(weight * part[1] for weight, part in zip(weights, parts))
     else:
         function = put_together(parts, weights)
-    ahead = first.ahead_of(first)
-    offset = sum(weight * other.hypothesis.intercept(ahead) for weight, other in zip(weights, states))
+    future = first.future_of(first)
+    offset = sum(weight * other.hypothesis.intercept(future) for weight, other in zip(weights, states))
     state.hypothesis.begin_from(offset, *function, t=sum(other.hypothesis.t for other in states))
-    state.hypothesis.set_scalar(float(sum(weight * other.hypothesis.scalar() for weight, other in zip(weights, states))))
+    scalar = sum(weight * other.hypothesis.scalar() for weight, other in zip(weights, states))
+    state.hypothesis.set_scalar(float(scalar))
     state.begin_with_norms()
     state.make_ready()
     return state

@@ -73,9 +73,9 @@ class PartitionedBank:
         self._params = bank.get_params(deep=False)
         self._dtype = None if bank._models is None else bank._models.dtype
         futures = [  # on other workers, if one is lost that the scheduler does not miss yet
-            client.submit(Part, one, place, self.parts, actor=True, pure=False, workers=[workers[place % len(workers)]],
+            client.submit(Part, one, index, self.parts, actor=True, pure=False, workers=[workers[index % len(workers)]],
                           allow_other_workers=True)
-            for place, one in enumerate(self._shares(bank))
+            for index, one in enumerate(self._shares(bank))
         ]
         self._actors = [future.result() for future in futures]
 
@@ -84,8 +84,8 @@ class PartitionedBank:
         if bank._models is None:
             return [copy.deepcopy(bank) for _ in range(self.parts)]
         keys = bank.keys_
-        places = part_of(keys, self.parts)
-        shares = [bank.take([keys[i] for i in np.flatnonzero(places == place)]) for place in range(self.parts)]
+        indices = part_of(keys, self.parts)
+        shares = [bank.take([keys[i] for i in np.flatnonzero(indices == index)]) for index in range(self.parts)]
         for share in shares:
             share._models.labels = None if bank._labels is None else SIGNS
         return shares
@@ -188,9 +188,9 @@ class PartitionedBank:
         if learned != self.n_rows_:
             shutil.rmtree(inner, ignore_errors=True)
             raise RuntimeError(
-                f"The parts have learned {learned} rows, and calls that went well had {self.n_rows_}: of one that did not, "
-                "some parts have learned their rows and others have not. PartitionedBank.load goes on from the last "
-                "checkpoint; collect gives what there is."
+                f"The parts have learned {learned} rows, and calls that went well had {self.n_rows_}: of one that did "
+                "not, some parts have learned their rows and others have not. PartitionedBank.load goes on from the "
+                "last checkpoint; collect gives what there is."
             )
         manifest = {"format": FORMAT, "number": number, "parts": self.parts, "rows": self.n_rows_}
         write_atomically(os.path.join(folder, MANIFEST), lambda file: file.write(json.dumps(manifest).encode()))
@@ -234,77 +234,78 @@ class PartitionedBank:
             raise TypeError(f"keys must be hashable, such as numbers, strings or tuples: {error}.") from error
 
     def _learn(self, method, X, y, keys, classes):
-        X, keys, places = self._checked(X, keys)
+        X, keys, indices = self._checked(X, keys)
         y, self._labels = targets(self._plan, self._labels, y, len(X), classes=classes)
         self._dtype = X.dtype
         try:
-            answers = self._ask(method, X, keys, places, y)
+            answers = self._ask(method, X, keys, indices, y)
         except Exception:
             raise
         except BaseException as error:  # Ctrl-C: parts that have their rows learn them
             with contextlib.suppress(OSError):
                 if sum(self.rows_per_part_) == self.n_rows_ + len(X):
                     self.n_rows_ += len(X)
-                    validation.tell(error, len(X))
+                    validation.add_rows_learned(error, len(X))
             raise
         self.n_rows_ += len(X)
         return answers
 
-    def _ask(self, method, X, keys, places, y=None):
+    def _ask(self, method, X, keys, indices, y=None):
         """Call every part with its rows, and put the answers together; X and y have been checked."""
         few = self.parts <= 2**16
-        order = np.argsort(places.astype(np.uint16) if few else places, kind="stable")  # of so short ones by digits
-        ends = np.cumsum(np.bincount(places, minlength=self.parts))
+        order = np.argsort(indices.astype(np.uint16) if few else indices, kind="stable")  # of so short ones by digits
+        ends = np.cumsum(np.bincount(indices, minlength=self.parts))
         rows_of_part = np.split(order, ends[:-1])
         X = X[order]
 
         def calls():
-            for place, rows in enumerate(rows_of_part):
+            for index, rows in enumerate(rows_of_part):
                 if not len(rows):
                     continue
-                arguments = {"keys": keys[rows] if isinstance(keys, np.ndarray) else [keys[row] for row in rows.tolist()]}
+                own = keys[rows] if isinstance(keys, np.ndarray) else [keys[row] for row in rows.tolist()]
+                arguments = {"keys": own}
                 if y is not None:
                     arguments["y"] = y[rows]
                     if self._plan.loss.task == "binary":
                         arguments["classes"] = [-1, 1]
-                yield place, "call", (method, X[ends[place] - len(rows) : ends[place]], arguments)
+                yield index, "call", (method, X[ends[index] - len(rows) : ends[index]], arguments)
 
         answers = None
-        for place, part in self._answers(calls()).items():
+        for index, part in self._answers(calls()).items():
             if part is not None:
                 answers = np.empty(len(X), dtype=part.dtype) if answers is None else answers
-                answers[rows_of_part[place]] = part
+                answers[rows_of_part[index]] = part
         return answers
 
     def _of_all(self, method, *arguments):
         """What every part answers."""
-        return list(self._answers((place, method, arguments) for place in range(self.parts)).values())
+        return list(self._answers((index, method, arguments) for index in range(self.parts)).values())
 
     def _answers(self, calls):
-        """{place: what the part there answers} to calls (place, method, arguments), when all are done with theirs."""
+        """{index: what the part there answers} to calls (index, method, arguments), when all are done with theirs."""
         waiting, answers, failed = {}, {}, None
-        for place, method, arguments in calls:
+        for index, method, arguments in calls:
             try:
-                waiting[place] = getattr(self._actors[place], method)(*arguments)
+                waiting[index] = getattr(self._actors[index], method)(*arguments)
             except RuntimeError as error:  # its worker is lost
-                failed = place, error
+                failed = index, error
                 break
-        for place, future in waiting.items():
+        for index, future in waiting.items():
             try:
-                answers[place] = future.result()
+                answers[index] = future.result()
             except Exception as error:
-                failed = failed or (place, error)
+                failed = failed or (index, error)
         if failed is not None:
-            raise self._told(*failed)
+            raise self._of_part(*failed)
         return answers
 
-    def _told(self, place, error):
+    def _of_part(self, index, error):
         """An error that says of which part it is, and if that is lost what to do."""
-        where = f"part {place} of {self.parts}"
+        where = f"part {index} of {self.parts}"
         if isinstance(error, (OSError, RuntimeError)) and any(words in str(error) for words in LOST):
             lost = OSError(
-                f"A worker was lost, or the client was closed, and what {where} has learned since the last save ({error}). "
-                "PartitionedBank.load goes on from there."
+                f"A worker was lost, or the client was closed, and what {where} has learned since the last save "
+                f"({error}). PartitionedBank.load goes on from there."
             )
             lost.__cause__ = error
             return lost
@@ -329,15 +330,15 @@ def read_manifest(folder):
     return manifest
 
 
-def part_path(folder, place):
-    return os.path.join(folder, f"part{place:05d}.npz")
+def part_path(folder, index):
+    return os.path.join(folder, f"part{index:05d}.npz")
 
 
 class Part:
     """What a worker holds of a bank: its models, and where it stands among the parts."""
 
-    def __init__(self, bank, place, parts):
-        self.bank, self.place, self.parts, self.stopped = bank, place, parts, None
+    def __init__(self, bank, index, parts):
+        self.bank, self.index, self.parts, self.stopped = bank, index, parts, None
 
     def call(self, method, X, arguments):
         """The answer of a method of the bank; None for the bank itself, which stays here."""
@@ -354,12 +355,12 @@ class Part:
     def learn_from(self, number, read, labels, dtype):
         """Learn what `read` yields here, as `dtype` if that is known; `number` is by what name it may be stopped."""
         plan = self.bank._plan or self.bank._checked_plan()
-        for X, y, keys in read(self.place, self.parts):
+        for X, y, keys in read(self.index, self.parts):
             X = validation.check_points(X, n_features=plan.n_features, dtype=dtype, owner="Bank")
-            foreign = np.flatnonzero(part_of(keys, self.parts) != self.place)
+            foreign = np.flatnonzero(part_of(keys, self.parts) != self.index)
             if len(foreign):
                 raise ValueError(
-                    f"Key {keys[foreign[0]]!r} does not belong to part {self.place} of {self.parts}; see part_of."
+                    f"Key {keys[foreign[0]]!r} does not belong to part {self.index} of {self.parts}; see part_of."
                 )
             signs, _ = targets(plan, labels, y, len(X))
             self.bank.partial_fit(X, signs, keys=keys, classes=None if labels is None else [-1, 1])
@@ -382,7 +383,7 @@ class Part:
         if self.bank._models is not None:
             self.bank._models.labels = labels
         try:
-            self.bank.save(part_path(folder, self.place))
+            self.bank.save(part_path(folder, self.index))
         finally:
             if self.bank._models is not None:
                 self.bank._models.labels = None if labels is None else SIGNS
@@ -390,9 +391,9 @@ class Part:
 
     def load(self, folder):
         """Go on with what `save` wrote; (type of the points, labels)."""
-        bank = Bank.load(part_path(folder, self.place))
-        if len(bank) and (part_of(bank.keys_, self.parts) != self.place).any():
-            raise ValueError(f"{part_path(folder, self.place)} holds keys of another part.")
+        bank = Bank.load(part_path(folder, self.index))
+        if len(bank) and (part_of(bank.keys_, self.parts) != self.index).any():
+            raise ValueError(f"{part_path(folder, self.index)} holds keys of another part.")
         self.bank, labels = bank, bank._labels
         if bank._models is None:
             return None, None

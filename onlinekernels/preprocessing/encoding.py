@@ -1,4 +1,4 @@
-"""Encoding online: tables of numbers, words, dates and holes as rows of numbers, by what the stream has shown."""
+"""Encoding online: tables of numbers, categories, dates and missing values as rows of numbers."""
 from __future__ import annotations
 
 import warnings
@@ -7,79 +7,73 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.base import validation
 from onlinekernels._core.errors import row_error
 from onlinekernels._core.formulas.vectorized import all_finite
-from onlinekernels._core.transforms import circle, fill
+from onlinekernels._core.transforms import category_means, circle, fill, surprises
+from onlinekernels.base import validation
 from onlinekernels.preprocessing.transforming import RunningTransformer
 from onlinekernels.preprocessing.values import (
-    DAY,
-    NO_TIME,
-    hash_of,
-    instants_of,
-    is_missing,
-    kind_of,
-    kind_of_array,
-    numbers_of,
-    slots_of,
-    word_of,
+    DAY, instants_of, kind_of_array, NO_TIME, numbers_of, read, slot_of, slots_of, Table,
 )
-from onlinekernels.base.validation import Table
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, Examples, Self, Sequence
 
-__all__ = ["RunningEncoder"]
-
-KINDS = ("number", "word", "date")
+KINDS = ("number", "category", "date")
 YEAR = 365.2425 * DAY
-# Of so many words of a column, more different ones than this become hundreds, which is said.
+# A column whose first VARIETY texts have more than DIFFERENT different ones would become hundreds of categories.
 VARIETY, DIFFERENT = 100, 80
+MEANS = 3  # columns at most for the means of targets of each category
+REMEMBERED = 2000  # categories of a column that have means
 
 
 class RunningEncoder(RunningTransformer):
-    """Make rows of numbers of data frames, dictionaries, structured arrays, lists of mixed rows, arrays.
+    """Encode data frames, dictionaries, lists of mixed rows and arrays as rows of numbers.
 
-    Each row is encoded by what was known before it, and then learned. So nothing from the future is used, a row gets
-    from `transform` just what it would get if it came next, and `partial_fit` of n rows gives what n calls of one row
-    give, bit for bit. Memory is constant, and the columns that come out are the same from the first row on.
+    Each row is encoded by what was known before it, and then learned: nothing from the future is used, `transform`
+    gives a row what it would get if it came next, and `partial_fit` of n rows gives what n calls of one row give, bit
+    for bit. Memory is constant, and the encoded columns are the same from the first row on.
 
-    The first row says what each column holds, and that decides what is made of it:
+    The first value of a column decides its kind:
 
-    - a number (also True, False, or a text that Python's `float` reads, such as "3.5" or "1e3"): the number;
-    - a word (any other text, whatever pandas and polars call categories): `slots` columns of zeros and ones. Each new
-      word has the next of them to itself, at once; when all are taken, the word's hash chooses which one it shares;
+    - a number (also True, False, or a text that Python's `float` reads, such as "3.5" or "1e3") is the number;
+    - a category (any other text, and what pandas and polars call categories) is one of `slots` columns of zeros and
+      ones. Each new category has the next of them to itself; when all are taken, a hash chooses which one it shares.
+      Where there are three slots or more, the second category has its own from the third on: two are one column. In a
+      model, a column with more categories than slots also has the mean of the targets of each category in the rows
+      before, shrunk to that of all: above the mean of all, in units of their deviation, and clipped; all rows count
+      or late ones, whichever has been nearer. Of classes it is how frequent they were, the first class left out and up
+      to three others told apart; of several numbers there are three;
     - a date (datetime, date, datetime64, pandas' and polars' dates, or a text of ISO 8601 such as "2024-02-29",
-      "2024-02-29T12:30+01:00" or a time of day, "14:05"): days since the first date, and a point on a circle for each
-      of the `cycles`: its sine and cosine. With a time zone, in UTC;
-    - what is missing (None, NaN, NaT, pandas' NA, an empty text) is filled: numbers by the mean so far (of two
-      values, such as those of a truth value, by the nearer one), dates by the latest, a point on a circle by its
-      middle, words by zeros. A further column of zeros and ones tells that it was missing, see `indicators`. A column
-      whose first value is missing has all of the above, and is what its first value is.
+      "2024-02-29T12:30+01:00" or a time of day, "14:05") is the days since the first date, and a point on a circle for
+      each of the `cycles`: its sine and cosine. With a time zone, in UTC;
+    - what is missing (None, NaN, NaT, pandas' NA, an empty text) is filled: numbers by the mean so far (of two values,
+      such as those of a truth value, by the nearer one), dates by the latest, a point on a circle by its middle,
+      categories by zeros. A further column of zeros and ones tells that it was missing, see `indicators`. A column
+      whose first value is missing has all of the above.
 
     Numbers are not scaled: put a `RunningScaler` behind it, or ``scale=True``, which has a change of a column of
     zeros and ones count as much as that of a number, however rare it is.
 
-    A word where a number or a date is expected counts as missing, with a warning; see `invalid_`. Numbers and dates in
-    other forms (1.234,50, $12.40, 02/29/2024) are words: convert them, by ``pandas.to_numeric`` and
-    ``pandas.to_datetime``, say. A warning names the column where words are so different that hundreds of them are to
-    be expected. Numbers that are names of something are words as categories, ``frame.astype({"postcode":
-    "category"})``, or with a letter before them.
+    A value of another kind counts as missing, with a warning; see `invalid_`. Numbers and dates in other forms
+    (1.234,50, $12.40, 02/29/2024) are categories: convert them, by ``pandas.to_numeric`` and ``pandas.to_datetime``,
+    say. A warning names a column whose texts would become hundreds of categories. Numbers that are names of something
+    are categories if you say so, ``frame.astype({"postcode": "category"})``, or put a letter before them.
 
     Parameters
     ----------
     slots : int
-        Columns for the words of each column; at least 1.
+        Columns for the categories of each column; at least 1.
     columns : list or None
         Names of all columns: of those of arrays and lists, and for dictionaries of which the first does not have all.
-        Dictionaries may lack some, which is missing then.
+        Dictionaries may lack some, which are missing then. Names beside these are ignored, with a warning while
+        learning; to a model with weights, or with a kernel that you name and that new columns of zeros do not change,
+        they are columns that join.
     cycles : "all", a list of some of "day", "week", "year", or None
         What of a date is cyclic.
     indicators : "auto" or bool
         Whether a further column tells for each column that its value was missing. "auto" says no if the first row has
         nothing but numbers: these come out as they are, and only holes are filled.
-    memory : float
-        Weight of a value that is one example old in the means that fill holes, in (0, 1].
 
     {Attributes}
 
@@ -96,19 +90,23 @@ class RunningEncoder(RunningTransformer):
     """
 
     def __init__(self, slots: int = 16, *, columns: Sequence[Any] | None = None, cycles: Any = "all",
-                 indicators: bool | str = "auto", memory: float = 1.0) -> None:
+                 indicators: bool | str = "auto") -> None:
         self.slots = slots
         self.columns = columns
         self.cycles = cycles
         self.indicators = indicators
-        self.memory = memory
 
-    # ---- Learning -----------------------------------------------------------------------------
+    _means = 0  # number of columns for the means of targets
+    _ignored: frozenset[Any] = frozenset()  # names of columns that there have been warnings of
+
+    # ---- Learning ---------------------------------------------------------------------------------------------------
 
     def fit(self, X: Examples, y: Any = None) -> Self:
         """Forget everything, then learn from X; return self."""
-        with self._turn.alone:
-            self._state = self._encoded(None, self._table(None, X), True)[0]
+        with self._lock.alone:
+            fresh = RunningEncoder(**self.get_params(deep=False))
+            fresh.open(X).commit()
+            self._state = fresh._state
         return self
 
     def partial_fit(self, X: Examples, y: Any = None) -> Self:
@@ -126,42 +124,47 @@ class RunningEncoder(RunningTransformer):
         return self
 
     def _advance(self, X):
-        with self._turn.alone:
-            self._state, out = self._encoded(self._state, self._table(self._state, X), True)
-        return out
+        with self._lock.alone:
+            block = self.open(X)
+            block.commit()
+        return block.rows
 
-    def advanced(self, X: Examples) -> Any:
-        """(an encoder that has seen these rows as well, the rows as it encodes them); this one stays as it is."""
-        fresh = RunningEncoder(self.slots, columns=self.columns, cycles=self.cycles, indicators=self.indicators,
-                               memory=self.memory)  # in a tenth of the time of `get_params`
-        fresh._state, out = self._encoded(self._state, self._table(self._state, X), True)
-        return fresh, out
+    def open(self, X: Examples, grows: bool = False) -> Any:
+        """Encode rows that may be learned, each by what is known before it: a `Block`, whose `commit` learns them.
 
-    def numbers_of_one(self, x: Any) -> Any:
-        """x, an array or a dictionary, as a row of numbers that is encoded as it is; None if that takes a longer look."""
-        state = self._state
-        if state is None or not state.layout.is_plain:
+        If the model behind it `grows`, columns join that dictionaries have from some row on.
+        """
+        table = self._table(X)
+        state = self._first_state(table) if self._state is None else self._state
+        if table.new and not grows:
+            self._ignore(table.new)
+        return Block(self, state, table, table.new if grows else {})
+
+    def _ignore(self, names):
+        """Warn of new names, once of each, while they are few."""
+        unknown = [name for name in names if name not in self._ignored]
+        if unknown and len(self._ignored) < VARIETY:
+            self._ignored = self._ignored.union(unknown)
+            warnings.warn(UserWarning(
+                f"The columns {', '.join(map(repr, unknown))} are new after the first row and ignored: name all "
+                "columns in RunningEncoder(columns=...), or give them in the first row."), stacklevel=2)
+
+    def open_one(self, x: Any) -> Any:
+        """The same for one row, an array, list or dictionary; None if it needs a longer look, as most first rows do."""
+        return self._block_of_one(x, learns=True)
+
+    def row_of_one(self, x: Any) -> Any:
+        """One row encoded by what is known now, 1-d; None if it needs a longer look."""
+        block = self._block_of_one(x, learns=False)
+        return None if block is None else block.rows[0]
+
+    def _block_of_one(self, x, learns):
+        try:
+            return None if self._state is None else Block.of_one(self, self._state, x, learns)
+        except OverflowError:  # a whole number that is no float
             return None
-        if type(x) is dict:
-            if state.names is None or len(x) != len(state.names):
-                return None
-            values = [x.get(name) for name in state.names]
-            return np.array(values, dtype=float) if _NUMBERS.issuperset(map(type, values)) else None
-        if type(x) is not np.ndarray or x.ndim != 1 or x.dtype.kind not in "fiu":
-            return None
-        return x if x.dtype == float and x.flags.c_contiguous else np.ascontiguousarray(x, dtype=float)
 
-    def after_one(self, row: Array) -> Any:
-        """The encoder that has learned such a row as well."""
-        state = self._attribute()
-        mean, count, shown = state.mean.copy(), state.count.copy(), state.shown.copy()
-        fill(row[None].copy(), mean, count, shown, np.full(len(row), state.memory), True)
-        fresh = RunningEncoder.__new__(RunningEncoder)
-        fresh.__dict__.update(self.__dict__)
-        fresh._state = state._replace(mean=mean, count=count, shown=shown, rows=state.rows + 1)
-        return fresh
-
-    # ---- Encoding -----------------------------------------------------------------------------
+    # ---- Encoding ---------------------------------------------------------------------------------------------------
 
     def transform(self, X: Examples) -> Any:
         """X encoded by what is known now."""
@@ -169,115 +172,63 @@ class RunningEncoder(RunningTransformer):
 
     def encoded(self, X: Examples) -> Any:
         """`transform`, as an array whatever `set_output` says."""
-        state = self._fitted()
-        return self._encoded(state, self._table(state, X), False)[1]
+        with self._lock.shared:
+            state = self._fitted()
+            return encoded(state, self._table(X))
 
     def transform_one(self, x: Any) -> Array:
         """One row encoded by what is known now, 1-d."""
         return self.encoded([x])[0]
 
-    def table(self, X: Examples) -> Any:
-        """X as columns in the order of this encoder, which its other methods take, too; slices of it are tables."""
-        return self._table(self._state, X)
-
-    def _table(self, state, X):
-        if state is None:
-            names = self.columns
-            if names is not None:
-                if not isinstance(names, (list, tuple)) or not names or len(set(names)) < len(names):
-                    raise validation.bad_parameter(self, "columns", "a list of different names, or None", names)
-                names = tuple(names)
-            table = X if isinstance(X, Table) else Table.of(X, names)
-            return table if names is None else table.in_order(names, len(names), type(self).__name__).called(names)
-        table = X if isinstance(X, Table) else Table.of(X, state.names)
-        return table.in_order(state.names, len(state.kinds), type(self).__name__)
+    def _table(self, X):
+        """X as columns in the order of the first rows."""
+        state, owner = self._state, type(self).__name__
+        if state is not None:
+            return Table.of(X, state.names).in_order(state.names, len(state.kinds), owner)
+        names = self.columns
+        if names is None:
+            return Table.of(X)
+        if not isinstance(names, (list, tuple)) or not names or len(set(names)) < len(names):
+            raise validation.bad_parameter(self, "columns", "a list of different names, or None", names)
+        names = tuple(names)
+        return Table.of(X, names).in_order(names, len(names), owner).called(names)
 
     def _first_state(self, table):
-        """What is known before the first row of a stream, by what kind of values this has."""
-        slots, memory = validation.check_count(self, "slots"), validation.check_share(self, "memory")
+        """The state before the first row of a stream, whose values decide the kinds of the columns."""
+        slots = validation.check_count(self, "slots")
         is_all = isinstance(self.cycles, str) and self.cycles == "all"
         cycles = tuple(_ELAPSED) if is_all else () if self.cycles is None else self.cycles
         if not isinstance(cycles, (list, tuple)) or self.cycles == [] or not all(cycle in _ELAPSED for cycle in cycles):
             expected = f"'all', a list of some of {', '.join(map(repr, _ELAPSED))}, or None"
             raise validation.bad_parameter(self, "cycles", expected, self.cycles)
-        if not isinstance(self.indicators, (bool, np.bool_)) and not (
-            isinstance(self.indicators, str) and self.indicators == "auto"
-        ):
+        is_auto = isinstance(self.indicators, str) and self.indicators == "auto"
+        if not is_auto and not isinstance(self.indicators, (bool, np.bool_)):
             raise validation.bad_parameter(self, "indicators", "True, False or 'auto'", self.indicators)
-        shown = [_first_kind(table, j, 1) for j in range(len(table.columns))]
+        first = [_first_kind(table, j, 1)[0] for j in range(len(table.columns))]
         kinds = tuple(
-            "word" if j in table.categories else kind_of_array(column) or kind
-            for j, (column, kind) in enumerate(zip(table.columns, shown, strict=True))
+            "category" if j in table.categories else kind_of_array(column) or kind
+            for j, (column, kind) in enumerate(zip(table.columns, first, strict=True))
         )
-        indicators = bool(self.indicators)
-        if isinstance(self.indicators, str):
-            indicators = None in shown or any(kind != "number" for kind in kinds)
+        indicators = None in first or set(kinds) != {"number"} if is_auto else bool(self.indicators)
         n = len(kinds)
-        layout = Layout(kinds, slots, tuple(dict.fromkeys(cycles)), indicators)
-        # Nothing is said of the variety of what is called categories.
-        variety = tuple((VARIETY,) if j in table.categories else (0,) for j in range(n))
-        return State(table.names, kinds, layout, memory, ({},) * n, variety, (None,) * n, mean=np.zeros(n),
-                     count=np.zeros(n), shown=np.full((2, n), np.inf), odd=(0,) * n, rows=0)
+        # There is no warning of the variety of what is called categories.
+        seen = tuple(VARIETY if j in table.categories else 0 for j in range(n))
+        statistics = np.zeros((4, n))
+        statistics[2:] = np.inf
+        means = self._means if set(kinds) & {"category", None} else 0
+        return State(table.names, kinds, Layout(kinds, slots, tuple(dict.fromkeys(cycles)), indicators, means),
+                     tuple({} for _ in kinds), seen, (None,) * n, statistics, (0,) * n, 0, np.zeros((3, means)),
+                     tuple(_no_means(means) for _ in kinds))
 
-    def _encoded(self, state, table, learns):
-        """(the state after the rows of a table, or the same if it does not learn; these rows encoded)."""
-        state = self._first_state(table) if state is None else state
-        kinds = state.kinds
-        if None in kinds:
-            kinds = tuple(_first_kind(table, j, len(table)) if kind is None else kind for j, kind in enumerate(kinds))
-            if kinds != state.kinds and not learns and len(table) > 1:  # each row says for itself what a column is
-                rows = (table[i : i + 1] for i in range(len(table)))
-                return state, np.concatenate([self._encoded(state, row, False)[1] for row in rows])
-        layout, n, values = state.layout, len(table), np.full((len(table), len(kinds)), np.nan)
-        words, variety, origins, odd = map(list, (state.words, state.variety, state.origins, state.odd))
-        out = np.zeros((n, layout.width)) if layout.width > len(kinds) or layout.words else values
-        for j, (kind, column) in enumerate(zip(kinds, table.columns, strict=True)):
-            invalid = []
-            if kind == "word":
-                slots, words[j] = _located(lambda column: slots_of(column, words[j], layout.slots, learns), table, j)
-                missing = slots < 0
-                rows = np.flatnonzero(~missing)
-                out[rows, layout.words[j] + slots[rows]] = 1.0
-                if learns and state.variety[j][0] < VARIETY:
-                    variety[j] = _variety_after(state, j, column, rows)
-            elif kind == "date":
-                instants, invalid = _located(instants_of, table, j)
-                circles = out[:, layout.circles[j] :]
-                origins[j] = _write_dates(instants, origins[j], layout.cycles, values[:, j], circles)
-                missing = instants == NO_TIME
-            elif kind == "number":
-                values[:, j], invalid = _located(numbers_of, table, j)
-                missing = np.isnan(values[:, j])
-            else:
-                missing = np.ones(n, dtype=bool)
-            if invalid and learns:
-                if odd[j] == 0:
-                    _warn_of_invalid(state, j, kind, invalid[0], column[invalid[0]])
-                odd[j] += len(invalid)
-            if layout.missing:
-                out[:, layout.missing[j]] = missing
-        _check_finite(values, state)
-        mean, count, shown = state.mean, state.count, state.shown
-        if learns:
-            mean, count, shown = mean.copy(), count.copy(), shown.copy()
-        memory = np.array([0.0 if kind == "date" else state.memory for kind in kinds])  # of dates, the latest
-        fill(values, mean, count, shown, memory, learns)
-        if out is not values:
-            out[:, layout.places] = values[:, layout.numbers]
-        if learns:
-            state = state._replace(kinds=kinds, words=tuple(words), variety=tuple(variety), origins=tuple(origins),
-                                   mean=mean, count=count, shown=shown, odd=tuple(odd), rows=state.rows + n)
-        return state, out
-
-    # ---- What can be seen ---------------------------------------------------------------------
+    # ---- Fitted attributes ------------------------------------------------------------------------------------------
 
     @property
     def feature_names_out(self) -> Any:
-        """What each column that comes out is, as of now: slots that no word has yet have a number, as in ``pet#3``."""
+        """Names of the encoded columns: slots that no category has yet have a number, as in ``pet#3``."""
         return self.get_feature_names_out().tolist()
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> Array:
-        """The names of the columns that come out, as an array; `input_features` are those of nameless columns."""
+        """The names of the encoded columns, as an array; `input_features` are those of nameless columns."""
         state = self._fitted()
         if input_features is not None:
             expected = input_features if state.names is None else state.names
@@ -287,48 +238,51 @@ class RunningEncoder(RunningTransformer):
         return np.array(state.names_out(), dtype=object)
 
     def columns_of(self, values: Any) -> Any:
-        """{column: (indices of its parts, values there)} of an encoded row of means; of words the most frequent."""
+        """{column: (indices of its parts, values there)} of an encoded row of means; the most frequent category."""
         state = self._attribute()
         layout, values = state.layout, np.array(values, dtype=float)
-        for begin in layout.words.values():
+        for j, begin in layout.categories.items():
             slots = slice(begin, begin + layout.slots)
-            values[slots] = np.arange(layout.slots) == values[slots].argmax()
-        places = (np.flatnonzero(layout.owners == j) for j in range(len(state.kinds)))
-        return {state.name(j): (found, values[found]) for j, found in enumerate(places)}
+            is_second = len(state.codes[j]) == 2 and layout.slots > 2 and values[begin] < 0.5
+            values[slots] = 0.0 if is_second else np.arange(layout.slots) == values[slots].argmax()
+        parts = (np.flatnonzero(layout.owners == j) for j in range(len(state.kinds)))
+        return {state.name(j): (found, values[found]) for j, found in enumerate(parts)}
 
-    def places_of_time(self) -> Any:
-        """Where encoded rows have what of a date hardly changes for days: days since the first, week and year."""
+    def summed(self, values: Any) -> Any:
+        """{column: sum over its parts} of one value for each encoded column."""
         state = self._attribute()
-        layout, found = state.layout, []
-        for j in (j for j, kind in enumerate(state.kinds) if kind == "date"):
-            found.append(int(layout.places[layout.numbers == j][0]))
-            for i in (i for i, cycle in enumerate(layout.cycles) if cycle != "day"):
-                found += [layout.circles[j] + 2 * i, layout.circles[j] + 2 * i + 1]
-        return found
+        sums = np.bincount(state.layout.owners, values, len(state.kinds)).tolist()
+        return {state.name(j): value for j, value in enumerate(sums)}
+
+    def slow_columns(self) -> Any:
+        """Encoded columns in which dates hardly change for days."""
+        return [] if self._state is None else self._state.layout.slow_columns(self._state.kinds)
+
+    def _by_column(self, values, *kinds):
+        """{column: its value}, of the columns of some kinds."""
+        state = self._attribute()
+        of_columns = zip(range(len(state.kinds)), state.kinds, values(state), strict=True)
+        return {state.name(j): value for j, kind, value in of_columns if not kinds or kind in kinds}
 
     @property
     def kinds_(self) -> Any:
-        """{column: what it holds}; None for those of which nothing has come yet."""
-        state = self._attribute()
-        return {state.name(j): kind for j, kind in enumerate(state.kinds)}
+        """{column: "number", "category" or "date"}; None for those without a value yet."""
+        return self._by_column(lambda state: state.kinds)
 
     @property
     def categories_(self) -> Any:
-        """{column: words that have a slot to themselves, in order} of the columns with words."""
-        state = self._attribute()
-        return {state.name(j): list(state.words[j]) for j, kind in enumerate(state.kinds) if kind == "word"}
+        """{column: categories that have a slot to themselves, in order}."""
+        return self._by_column(lambda state: [list(codes)[: state.layout.slots] for codes in state.codes], "category")
 
     @property
     def means_(self) -> Any:
         """{column: the mean so far} of numbers; the latest of dates, in days since the first."""
-        state = self._attribute()
-        return {state.name(j): float(state.mean[j]) for j, kind in enumerate(state.kinds) if kind in ("number", "date")}
+        return self._by_column(lambda state: state.statistics[0].tolist(), "number", "date")
 
     @property
     def invalid_(self) -> Any:
-        """{column: how many values were no numbers or dates although it is a column of these}, where there are any."""
-        state = self._attribute()
-        return {state.name(j): count for j, count in enumerate(state.odd) if count}
+        """{column: number of values that were not of its kind and count as missing}, where there are any."""
+        return {name: count for name, count in self._by_column(lambda state: state.invalid).items() if count}
 
     @property
     def count_(self) -> Any:
@@ -337,25 +291,33 @@ class RunningEncoder(RunningTransformer):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns that come in."""
+        """Number of columns before encoding."""
         return len(self._attribute().kinds)
 
     @property
     def n_features_out_(self) -> int:
-        """Number of columns that come out."""
+        """Number of encoded columns."""
         return self._attribute().layout.width
 
     @property
     def feature_names_in_(self) -> Any:
-        """Names of the columns, if what came first had names."""
+        """Names of the columns, if the first rows had names."""
         if self._attribute().names is None:
             raise AttributeError("feature_names_in_ exists only after rows with names.")
         return np.array(self._attribute().names, dtype=object)
 
-    # ---- Protocols ----------------------------------------------------------------------------
+    # ---- Protocols --------------------------------------------------------------------------------------------------
+
+    def copy(self) -> Any:
+        """An encoder that knows the same and learns for itself."""
+        twin = RunningEncoder(**self.get_params(deep=False))
+        if self._state is not None:
+            state = self._state
+            twin._state = state._replace(codes=tuple(map(dict, state.codes)), means=tuple(map(np.copy, state.means)))
+        return twin
 
     def to_dict(self) -> Any:
-        """What is learned, as plain numbers, words and lists; None before the first row."""
+        """The state as plain numbers, texts and lists; None before the first row."""
         return None if self._state is None else self._state.plain()
 
     def restore(self, learned: Any) -> Any:
@@ -363,70 +325,98 @@ class RunningEncoder(RunningTransformer):
         self._state = None if learned is None else State.restored(learned)
 
     def __getstate__(self):
-        return {**super().__getstate__(), "_state": self.to_dict()}
+        with self._lock:
+            return {**super().__getstate__(), "_state": self.to_dict()}
 
     def __setstate__(self, state):
-        state = dict(state)
-        learned = state.pop("_state")
-        self.__dict__.update(state)
+        learned = state["_state"]
+        self.__dict__.update({name: value for name, value in state.items() if name != "_state"})
         self.restore(learned)
 
     def __sklearn_tags__(self):
-        """What scikit-learn wants to know; it is imported only when it asks."""
-        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
-
-        return Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=False),
-            transformer_tags=TransformerTags(),
-            input_tags=InputTags(string=True, categorical=True, allow_nan=True, dict=True),
-        )
+        """What scikit-learn wants to know."""
+        return self._tags(string=True, categorical=True, allow_nan=True, dict=True)
 
 
-def as_encoder(value, owner, name="encode"):
-    """The encoder that a user asks for, that has seen nothing: False, True or a RunningEncoder; None for none."""
-    if isinstance(value, (bool, np.bool_)):
-        return RunningEncoder() if value else None
-    if not isinstance(value, RunningEncoder):
-        raise validation.bad_parameter(owner, name, "True, False or a RunningEncoder", value)
-    return RunningEncoder(**value.get_params(deep=False))
+def as_encoder(value, owner, means=0):
+    """A new encoder of the kind that a user asks for: False, True or a RunningEncoder; None for none.
+
+    It has so many columns for the `means` of targets of each category.
+    """
+    if not isinstance(value, (bool, np.bool_, RunningEncoder)):
+        raise validation.bad_parameter(owner, "encode", "True, False or a RunningEncoder", value)
+    if not value and not isinstance(value, RunningEncoder):
+        return None
+    encoder = RunningEncoder(**(value.get_params(deep=False) if isinstance(value, RunningEncoder) else {}))
+    encoder._means = means
+    return encoder
 
 
-# ---- What it knows --------------------------------------------------------------------------------
+def _padded(known, rows):
+    """An array with room for at least so many rows, of which the others are zeros."""
+    if rows <= len(known):
+        return known
+    return np.concatenate([known, np.zeros((max(rows, 2 * len(known)) - len(known), known.shape[1]))])
+
+
+def _no_means(columns):
+    """What is known of the targets of no categories: see `category_means`."""
+    return np.zeros((1, 1 + 2 * columns))
+
+
+# ---- State ----------------------------------------------------------------------------------------------------------
 
 
 _NUMBERS = frozenset((float, int, np.float64))
 
 
-class State(namedtuple("State", "names kinds layout memory words variety origins mean count shown odd rows")):
-    """What an encoder has learned, with an entry for each column in tuples and arrays; never changed, only replaced.
+class State(namedtuple("State", "names kinds layout codes seen origins statistics invalid rows overall means")):
+    """What an encoder has learned, with an entry for each column. It is replaced; `codes` and `means` change in place.
 
     names       of the columns, or None
-    kinds       "number", "word", "date", or None as long as nothing has come
-    layout      where in a row each part of each column is
-    memory      parameter, as of the first row
-    words       {word: its slot}
-    variety     how many words have come, up to `VARIETY`, and before that the hashes of the different ones among them
+    kinds       of `KINDS`, or None before the first value
+    layout      which encoded columns each column has
+    codes       {category: its code, in order of appearance}, of the first categories
+    seen        number of values of categories, up to `VARIETY`
     origins     the first date, in microseconds since 1970, or None
-    mean, count, shown
-                of the numbers so far, see the core
-    odd         how many values were not of the kind of their column
-    rows        learned from so far
+    statistics  means, counts, and two rows with the values of columns that have had one or two, see `fill`
+    invalid     number of values that were not of the kind of their column
+    rows        number of rows
+    overall     number, mean and variance of late targets, see `surprises`
+    means       what is known of the targets of each category, with spare rows at the end, see `category_means`
     """
 
     def name(self, j):
-        """What column j is called."""
+        """The name of column j."""
         return f"x{j}" if self.names is None else self.names[j]
 
+    def grown(self, new):
+        """The same with columns that were missing until now, {name: (first row that has it, values)}."""
+        layout, n = self.layout, len(new)
+        kinds = tuple(_kind_of_first(values[row : row + 1])[0] for row, values in new.values())
+        statistics = np.hstack([self.statistics, np.repeat([[0.0], [0.0], [np.inf], [np.inf]], n, axis=1)])
+        return self._replace(
+            names=(*self.names, *new), kinds=self.kinds + kinds,
+            layout=Layout(layout.kinds + kinds, layout.slots, layout.cycles, layout.indicators, layout.means),
+            codes=(*self.codes, *({} for _ in new)), seen=self.seen + (0,) * n, origins=self.origins + (None,) * n,
+            statistics=statistics, invalid=self.invalid + (0,) * n,
+            means=(*self.means, *(_no_means(layout.means) for _ in new)))
+
+    def limit(self):
+        """Number of categories of a column that are remembered."""
+        return max(self.layout.slots, REMEMBERED if self.layout.means else VARIETY)
+
     def names_out(self):
-        """What each column that comes out is, as of now."""
+        """The names of the encoded columns."""
         layout, names = self.layout, [""] * self.layout.width
         for j, place in zip(layout.numbers, layout.places, strict=True):
             names[place] = f"{self.name(j)}"
-        for j, begin in layout.words.items():
-            names[begin : begin + layout.slots] = [f"{self.name(j)}#{slot}" for slot in range(layout.slots)]
-            for word, slot in self.words[j].items():
-                names[begin + slot] = f"{self.name(j)}={word}"
+        for j, begin in layout.categories.items():
+            taken = [f"={category}" for category in self.codes[j]]
+            free = [f"#{slot}" for slot in range(len(taken), layout.slots)]
+            means = [" mean" if layout.means == 1 else f" mean {k}" for k in range(layout.means)]
+            parts = (taken + free)[: layout.slots] + means
+            names[begin : begin + len(parts)] = [f"{self.name(j)}{part}" for part in parts]
         for j, begin in layout.circles.items():
             parts = [f"{self.name(j)} {cycle} {part}" for cycle in layout.cycles for part in ("sin", "cos")]
             names[begin : begin + len(parts)] = parts
@@ -435,147 +425,423 @@ class State(namedtuple("State", "names kinds layout memory words variety origins
         return names
 
     def plain(self):
-        """All of it as plain numbers, words and lists."""
-        plain, layout = self._asdict(), self.layout
-        plain.update({name: list(plain[name]) for name in ("kinds", "origins", "odd")})
-        plain.update(names=None if self.names is None else list(self.names))
-        plain.update(words=[list(words) for words in self.words], variety=[list(variety) for variety in self.variety])
-        plain.update(mean=self.mean.tolist(), count=self.count.tolist())
-        plain["layout"] = {"kinds": list(layout.kinds), "slots": layout.slots, "cycles": list(layout.cycles),
-                           "indicators": bool(layout.missing)}
-        # whether at most two values were shown, and these; infinite before the first is None
-        plain["shown"] = [
-            [None if np.isinf(v) else "many" if np.isnan(v) else v for v in row] for row in self.shown.tolist()
-        ]
-        return plain
+        """All of it as plain numbers, texts and lists."""
+        special = {np.inf: None}
+        shown = [[special.get(v, v) if v == v else "many" for v in row] for row in self.statistics[2:].tolist()]
+        parts = {name: list(value) if type(value) is tuple else value for name, value in self._asdict().items()}
+        has_means = [bool(codes) and self.layout.means > 0 for codes in self.codes]
+        means = [known[: 1 + len(codes)].tolist() if has else []
+                 for known, codes, has in zip(self.means, self.codes, has_means, strict=True)]
+        return {**parts, "layout": dict(self.layout.parameters), "codes": list(map(list, self.codes)),
+                "statistics": self.statistics[:2].tolist() + shown, "overall": self.overall.tolist(), "means": means}
 
     @classmethod
     def restored(cls, learned):
-        """What `plain` described; ValueError if its parts do not fit each other."""
+        """The state that `plain` described; ValueError or TypeError if its parts do not fit each other."""
         if not isinstance(learned, dict) or set(learned) != set(cls._fields):
             raise ValueError("the encoder lacks a part")
-        layout, n, rows, names = learned["layout"], len(learned["kinds"]), learned["rows"], learned["names"]
-        if not isinstance(layout, dict) or set(layout) != {"kinds", "slots", "cycles", "indicators"}:
+        layout = learned["layout"]
+        if layout.keys() != {"kinds", "slots", "cycles", "indicators", "means"}:
             raise ValueError("the layout of the encoder lacks a part")
-        lists = [layout["kinds"], *(learned[name] for name in ("words", "variety", "origins", "mean", "count", "odd"))]
-        if not n or any(len(values) != n for values in lists) or [len(row) for row in learned["shown"]] != [n, n]:
-            raise ValueError("the parts of the encoder do not fit its columns")
-        for number in (layout["slots"], rows, *learned["odd"], *(origin or 0 for origin in learned["origins"])):
-            if type(number) is not int or abs(number) >= 2**63:
-                raise ValueError("the encoder's counts are not whole numbers")
-        for before, kind in zip(layout["kinds"], learned["kinds"], strict=True):
-            if kind not in (None, *KINDS) or before not in (None, kind):
-                raise ValueError("the encoder's columns are of no kind that there is")
-        is_sound = 1 <= layout["slots"] <= 2**20 and rows >= 1 and min(learned["odd"]) >= 0
-        is_sound = is_sound and isinstance(layout["indicators"], bool) and set(layout["cycles"]) <= set(_ELAPSED)
-        is_sound = is_sound and (names is None or len(set(names)) == len(names) == n)
-        for words in learned["words"]:
-            is_sound = is_sound and len(words) == len(set(words)) <= layout["slots"]
-            is_sound = is_sound and all(isinstance(word, str) for word in words)
-        for count, *hashes in learned["variety"]:
-            is_sound = is_sound and all(type(number) is int and 0 <= number < 2**32 for number in (count, *hashes))
-            is_sound = is_sound and len(set(hashes)) == len(hashes) <= count <= VARIETY
-            is_sound = is_sound and (count < VARIETY or not hashes)
-        mean, count = np.array(learned["mean"], dtype=float), np.array(learned["count"], dtype=float)
+        if not 1 <= layout["slots"] * len(layout["kinds"]) <= 2**20 or layout["means"] not in range(MEANS + 1):
+            raise ValueError("the encoder has too many slots")
+        layout = Layout(**layout)
         special = {None: np.inf, "many": np.nan}
-        shown = np.array([[special.get(v, v) for v in row] for row in learned["shown"]])
-        memory = learned["memory"]
-        is_sound = is_sound and np.isfinite(mean).all() and (0.0 <= count).all() and (count <= rows).all()
-        if not is_sound or not isinstance(memory, float) or not 0.0 < memory <= 1.0 or shown.dtype != float:
-            raise ValueError("what the encoder has seen is out of bounds")
-        layout = Layout(tuple(layout["kinds"]), layout["slots"], tuple(layout["cycles"]), layout["indicators"])
-        parts = {name: tuple(learned[name]) for name in ("kinds", "origins", "odd")}
-        words = tuple({word: slot for slot, word in enumerate(words)} for words in learned["words"])
-        parts.update(names=None if names is None else tuple(names), variety=tuple(map(tuple, learned["variety"])))
-        parts.update(layout=layout, words=words, mean=mean, count=count, shown=shown)
-        return cls(**{**learned, **parts})
+        statistics = [[special.get(value, value) for value in row] for row in learned["statistics"]]
+        codes = tuple({category: code for code, category in enumerate(column)} for column in learned["codes"])
+        parts = {name: tuple(value) if type(value) is list else value for name, value in learned.items()}
+        means = tuple(np.array(known, dtype=float) if known else _no_means(layout.means) for known in learned["means"])
+        overall = np.array(learned["overall"], dtype=float).reshape(3, layout.means)
+        state = cls(**{**parts, "layout": layout, "codes": codes, "statistics": np.array(statistics),
+                       "overall": overall, "means": means})
+        n, rows, (fillings, counts) = len(state.kinds), state.rows, state.statistics[:2]
+        for condition, what in (
+            (n and {len(part) for part in (layout.kinds, codes, state.seen, state.origins, state.invalid)} == {n},
+             "size"),
+            (state.statistics.shape == (4, n) and state.statistics.dtype == float, "statistics"),
+            (np.isfinite(fillings).all() and (0.0 <= counts).all() and (counts <= rows).all(), "means"),
+            (np.isfinite(overall).all() and (overall[[0, 2]] >= 0.0).all() and len(means) == n, "means"),
+            (all(_are_means(known, column, layout.means, rows) for known, column in zip(means, codes)), "means"),
+            (all(kind in (None, *KINDS) for kind in state.kinds), "kinds"),
+            (all(before in (None, kind) for before, kind in zip(layout.kinds, state.kinds, strict=False)), "kinds"),
+            (_are_counts((*state.seen, *state.invalid, rows - 1, layout.slots)), "counts"),
+            (max(state.seen) <= VARIETY, "counts"),
+            (_are_counts(abs(origin) for origin in state.origins if origin is not None), "dates"),
+            (type(layout.indicators) is bool and set(layout.cycles) <= set(_ELAPSED), "parameters"),
+            (state.names is None or len(set(state.names)) == len(state.names) == n, "names"),
+            (all(len(column) == len(found) <= state.limit()
+                 for column, found in zip(learned["codes"], codes, strict=True)), "categories"),
+            (all(type(category) is str for column in codes for category in column), "categories"),
+        ):
+            if not condition:
+                raise ValueError(f"the encoder's {what} do not fit, or are out of bounds")
+        return state
+
+
+def _are_means(known, codes, columns, rows):
+    """Whether these are means of targets for the categories of a column, or for none, in so many rows."""
+    shape = 1 + len(codes) if columns else 1, 1 + 2 * columns
+    is_sound = known.shape == shape and np.isfinite(known).all() and (known[0] >= 0.0).all()
+    return is_sound and (known[1:, 0] >= 0.0).all() and known[1:, 0].sum() <= rows
+
+
+def _are_counts(numbers):
+    return all(type(number) is int and 0 <= number < 2**63 for number in numbers)
 
 
 class Layout:
-    """Where in an encoded row each part of each column is.
+    """Which encoded columns each column has.
 
-    Attributes
-    ----------
-    kinds : tuple
-        What the columns were when the first row came; None has room for all.
-    slots, cycles
-        Parameters, as of the first row.
-    numbers, places : arrays of int
-        Columns that have a number, and where it is.
-    words, circles : dict of int to int
-        Where the slots, and the points on circles, of a column begin.
-    missing : list of int
-        Where it is told that a column was missing, if it is.
-    owners : array of int
-        The column that each place belongs to.
-    width : int
+    kinds, slots, cycles, indicators    `parameters`: kinds of the columns when the first row came, of which None has
+                                        room for all, and those of the encoder
+    numbers, places                     columns that have a number, and where it is
+    categories, circles                 {column: where its slots, or its points on circles, begin}; behind the slots are
+                                        the `means` of targets
+    missing                             where the indicators of missing values are, if there are any
+    owners                              the column that each of the `width` encoded columns belongs to
     """
 
-    def __init__(self, kinds, slots, cycles, indicators):
-        self.kinds, self.slots, self.cycles = kinds, slots, cycles
-        numbers, places, owners, self.words, self.circles, self.missing, at = [], [], [], {}, {}, [], 0
+    def __init__(self, kinds, slots, cycles, indicators, means):
+        self.parameters = {"kinds": list(kinds), "slots": slots, "cycles": list(cycles), "indicators": indicators,
+                           "means": means}
+        self.kinds, self.slots, self.cycles, self.indicators, self.means = kinds, slots, cycles, indicators, means
+        numbers, places, owners, self.categories, self.circles, self.missing = [], [], [], {}, {}, []
         for j, kind in enumerate(kinds):
-            if kind != "word":
+            at = len(owners)
+            if kind != "category":
                 numbers.append(j)
                 places.append(at)
                 at += 1
             if kind in ("date", None):
                 self.circles[j] = at
                 at += 2 * len(cycles)
-            if kind in ("word", None):
-                self.words[j] = at
-                at += slots
+            if kind in ("category", None):
+                self.categories[j] = at
+                at += slots + means
             if indicators:
                 self.missing.append(at)
                 at += 1
             owners += [j] * (at - len(owners))
-        self.is_plain = all(kind == "number" for kind in kinds) and not indicators
-        self.owners = np.array(owners, dtype=np.intp)
-        self.numbers, self.places, self.width = np.array(numbers, dtype=np.intp), np.array(places, dtype=np.intp), at
+        self.is_plain = set(kinds) == {"number"} and not indicators
+        self.owners, self.width = np.array(owners, dtype=np.intp), len(owners)
+        self.numbers, self.places = np.array(numbers, dtype=np.intp), np.array(places, dtype=np.intp)
+
+    def means_in(self, rows, j):
+        """The columns of encoded rows where the means of a column are."""
+        begin = self.categories[j] + self.slots
+        return rows[:, begin : begin + self.means]
+
+    def slow_columns(self, kinds):
+        """Encoded columns in which dates hardly change for days: days since the first, week and year."""
+        slow = [2 * k + part for k, cycle in enumerate(self.cycles) if cycle != "day" for part in (0, 1)]
+        found = []
+        for j in (j for j, kind in enumerate(kinds) if kind == "date"):
+            found += [int(self.places[self.numbers == j][0]), *(self.circles[j] + part for part in slow)]
+        return found
 
 
-# ---- The parts of encoding ------------------------------------------------------------------------
+# ---- Rows -----------------------------------------------------------------------------------------------------------
+
+
+class Block:
+    """Rows that are encoded, and what an encoder learns from the first n of them: `commit(n)` cannot fail.
+
+    Attributes
+    ----------
+    rows : array of shape (n, n_features_out)
+        The encoded rows, each by what was known before it.
+    kinds : tuple
+        Of the columns, as these rows show them.
+    """
+
+    targets = None  # of these rows, once `tell` has given them
+
+    def __init__(self, encoder, state, table, new=None, learns=True):
+        first_rows = {}
+        if new:
+            first_rows = {len(state.kinds) + i: row for i, (row, _) in enumerate(new.values())}
+            state = state.grown(new)
+            table = Table([*table.columns, *(values for _, values in new.values())], len(table), state.names)
+        self._begin(encoder, state, learns)
+        if None in state.kinds:
+            first = {j: _first_kind(table, j, len(table)) for j, kind in enumerate(state.kinds) if kind is None}
+            self.kinds = tuple(first[j][0] if kind is None else kind for j, kind in enumerate(state.kinds))
+            self.decided = {j: row for j, (_, row) in first.items()}
+        layout, n = state.layout, len(table)
+        encoded = np.zeros((n, layout.width))
+        self.values = np.full((n, len(self.kinds)), np.nan)
+        for j, kind in enumerate(self.kinds):
+            missing = True if kind is None else _ENCODE[kind](self, table, j, encoded)
+            if layout.missing:
+                encoded[:, layout.missing[j]] = missing
+                encoded[: first_rows.get(j, 0), layout.missing[j]] = 0.0
+        self._fill(encoded)
+
+    def _begin(self, encoder, state, learns):
+        self.encoder, self.before, self.learns, self.kinds = encoder, state, learns, state.kinds
+        # {column: what these rows change}, with the rows that do
+        self.decided, self.categories, self.origins, self.invalid = {}, {}, {}, {}
+        self.codes, self.means, self.gathered = {}, {}, {}
+
+    def _fill(self, encoded):
+        """Fill the holes among `values`, each by what was known before it; the rows are `encoded` with them."""
+        state, holes = self.before, None
+        if not all_finite(self.values):
+            self._check_finite()
+            holes = self.values.copy()
+        self.statistics = state.statistics.copy() if self.learns else state.statistics
+        fill(self.values, self.statistics, self._memory(), self.learns, holes)
+        filled = self.rows = self.values if holes is None else holes
+        if not state.layout.is_plain:
+            encoded[:, state.layout.places] = filled[:, state.layout.numbers]
+            self.rows = encoded
+            if not self.learns:
+                self._add_means(encoded)
+
+    @classmethod
+    def of_one(cls, encoder, state, x, learns):
+        """The block of one row; None if there is more to do than to look its values up."""
+        layout, n = state.layout, len(state.kinds)
+        if type(x) is dict and state.names is not None:
+            if len(x) != n:
+                return None
+            x = [x.get(name) for name in state.names]
+        block, row = cls.__new__(cls), None
+        block._begin(encoder, state, learns)
+        if layout.is_plain:
+            if type(x) is list and _NUMBERS.issuperset(map(type, x)):
+                x = np.array(x, dtype=float)
+            elif type(x) is not np.ndarray or x.dtype.kind not in "fiu":
+                return None
+            if x.shape != (n,):
+                return None
+            block.values = np.ascontiguousarray(x, dtype=float)[None]
+        elif type(x) not in (list, tuple) or len(x) != n or (row := block._look_up(x)) is None:
+            return None
+        if np.isinf(block.values).any():
+            return None
+        block._fill(row)
+        return block
+
+    def _look_up(self, x):
+        """A row of numbers, holes and categories seen before, encoded but for the numbers; None for others."""
+        state, layout = self.before, self.before.layout
+        self.values, row = np.full((1, len(x)), np.nan), np.zeros((1, layout.width))
+        for j, (value, kind) in enumerate(zip(x, self.kinds, strict=True)):
+            if kind == "number" and type(value) in _NUMBERS:
+                missing = value != value
+                self.values[0, j] = value
+            elif kind == "category" and type(value) is str and state.seen[j] == VARIETY:
+                code, missing = state.codes[j].get(value), False
+                if code is None:
+                    return None
+                if layout.means:
+                    self.codes[j] = np.array([code + 1]), int(len(state.codes[j]) <= layout.slots)
+                    self.means[j] = state.means[j]
+                if code != 1 or layout.slots < 3 or len(state.codes[j]) > 2:
+                    row[0, layout.categories[j] + slot_of(value, code, layout.slots)] = 1.0
+            elif value is None and kind is not None:
+                missing = True
+            else:
+                return None
+            if layout.missing:
+                row[0, layout.missing[j]] = missing
+        return row
+
+    def tell(self, rows, targets, are_classes):
+        """Give the rows, as they are learned, the means of the targets of each category before them; `targets` has a
+        column for each of `Layout.means`. Called at most once."""
+        self.targets, self.are_classes = np.ascontiguousarray(targets, dtype=float), are_classes
+        for j, (codes, first) in self.codes.items():
+            if len(codes) > 1:
+                used = np.unique(np.append(0, codes))
+                places = np.searchsorted(used, codes)
+            else:
+                used, places = np.array([0, codes[0]]), np.minimum(codes, 1)
+            self.gathered[j] = used, places, self.means[j][used], first
+        self.updated = self._updated(len(rows), rows)
+
+    def _updated(self, n, rows):
+        """(`overall`, {column: what its used rows of `means` become}) after n rows."""
+        overall, known, layout = self.before.overall.copy(), {}, self.before.layout
+        surprise = surprises(self.targets[:n], overall, self.are_classes)
+        for j, (_, codes, before, first) in self.gathered.items():
+            known[j] = before.copy()
+            category_means(codes[:n], surprise, known[j], first, layout.means_in(rows, j), True)
+        return overall, known
+
+    def _add_means(self, rows):
+        """The means of the targets of each category as they are now."""
+        layout = self.before.layout
+        for j, (codes, first) in self.codes.items():
+            nothing = np.zeros((len(rows), layout.means))
+            category_means(codes, nothing, self.before.means[j], first, layout.means_in(rows, j), False)
+
+    def commit(self, n=None):
+        """Let the encoder learn from the first n rows, all of them without n. It cannot fail, and may be done again."""
+        before = self.before
+        n = len(self.rows) if n is None else n
+        if n < len(self.rows):
+            self.statistics[:] = before.statistics
+            fill(self.values[:n], self.statistics, self._memory(), True)
+        changes = {}
+        if self.decided:
+            changes["kinds"] = tuple(
+                kind if self.decided.get(j, -1) < n else None for j, kind in enumerate(self.kinds)
+            )
+        if self.categories:
+            seen = list(before.seen)
+            for j, (new, rows) in self.categories.items():
+                codes = before.codes[j]
+                for category, row in new.items():
+                    if row < n:
+                        codes.setdefault(category, len(codes))
+                seen[j] = min(VARIETY, seen[j] + int(np.searchsorted(rows, n)))
+            changes["seen"] = tuple(seen)
+        if self.origins:
+            first = {j: origin for j, (row, origin) in self.origins.items() if row < n}
+            changes["origins"] = tuple(first.get(j, origin) for j, origin in enumerate(before.origins))
+        if self.invalid:
+            counts = {j: int(np.searchsorted(rows, n)) for j, rows in self.invalid.items()}
+            changes["invalid"] = tuple(count + counts.get(j, 0) for j, count in enumerate(before.invalid))
+        if self.means:
+            changes["means"] = tuple(self.means.get(j, known) for j, known in enumerate(before.means))
+        if self.targets is not None:
+            changes["overall"], known = self.updated if n == len(self.rows) else self._updated(n, self.rows.copy())
+            for j, (used, *_) in self.gathered.items():
+                self.means[j][used] = known[j]
+        self.encoder._state = before._replace(statistics=self.statistics, rows=before.rows + n, **changes)
+
+    def slow_columns(self):
+        """Encoded columns in which dates hardly change for days."""
+        return self.before.layout.slow_columns(self.kinds)
+
+    def _memory(self):
+        """Of the mean of each column; of dates it is the latest."""
+        if self.before.layout.is_plain:
+            return np.ones(len(self.kinds))
+        return np.array([0.0 if kind == "date" else 1.0 for kind in self.kinds])
+
+    def _check_finite(self):
+        is_infinite = np.isinf(self.values)
+        if is_infinite.any():
+            row, j = (int(place) for place in np.argwhere(is_infinite)[0])
+            what = "expected a finite number. Input contains infinity, or a value too large for float64."
+            raise row_error(ValueError, row, f", column {self.before.name(j)!r}: {what}")
+
+    # ---- Columns, each of which returns where it is missing ----
+
+    def _encode_numbers(self, table, j, encoded):
+        self.values[:, j], invalid = _located(numbers_of, table, j)
+        self._note_invalid(table, j, invalid)
+        return np.isnan(self.values[:, j])
+
+    def _encode_categories(self, table, j, encoded):
+        state, begin = self.before, self.before.layout.categories[j]
+        limit = state.limit() if self.learns else 0
+        codes, slots, new = _located(
+            lambda column: slots_of(column, state.codes[j], state.layout.slots, limit), table, j)
+        rows, known = np.flatnonzero(slots >= 0), len(state.codes[j])
+        encoded[rows, begin + slots[rows]] = 1.0
+        if state.layout.slots > 2 and known < 3:
+            third = list(new.values())[2 - known : 3 - known]
+            encoded[: third[0] if third else None, begin + 1] = 0.0
+        if state.layout.means:
+            overflow = list(new.values())[state.layout.slots - known : state.layout.slots - known + 1]
+            is_full = known > state.layout.slots
+            self.codes[j] = codes + 1, 0 if is_full else overflow[0] if overflow else len(codes)
+            self.means[j] = _padded(state.means[j], 1 + known + len(new))
+        if self.learns:
+            rows = rows[: VARIETY - state.seen[j]]
+            self.categories[j] = new, rows
+            if len(rows) and state.seen[j] + len(rows) == VARIETY:
+                self._check_variety(table, j, rows[-1])
+        return slots < 0
+
+    def _encode_dates(self, table, j, encoded):
+        instants, invalid = _located(instants_of, table, j)
+        self._note_invalid(table, j, invalid)
+        layout, origin, there = self.before.layout, self.before.origins[j], instants != NO_TIME
+        if there.any():
+            if origin is None:
+                first = int(np.argmax(there))
+                origin = int(instants[first])
+                self.origins[j] = first, origin
+            self.values[there, j] = (instants[there] - origin) / DAY
+            for k, cycle in enumerate(layout.cycles):
+                elapsed, period = _ELAPSED[cycle](instants)
+                at = layout.circles[j] + 2 * k
+                circle(np.where(there, elapsed, -1), period, encoded[:, at : at + 2])
+        return ~there
+
+    # ---- Warnings ----
+
+    def _note_invalid(self, table, j, rows):
+        """Count values of a column that are not of its kind; warn of the first of them."""
+        if not rows or not self.learns:
+            return
+        self.invalid[j] = rows
+        if self.before.invalid[j] == 0:
+            kind, convert = self.kinds[j], {"number": "pandas.to_numeric", "date": "pandas.to_datetime"}
+            warnings.warn(UserWarning(
+                f"Row {rows[0]} of X, column {self.before.name(j)!r}: expected a {kind}, as in the rows before. Got "
+                f"{table.columns[j][rows[0]]!r}, which counts as missing, as do others like it (invalid_ counts them). "
+                f"{convert[kind]} reads other forms of {kind}s; where they are names of something, make the column one "
+                "of categories."), stacklevel=2)
+
+    def _check_variety(self, table, j, last):
+        """Warn if few of the first texts of a column, of which that of row `last` is the last, came again."""
+        state = self.before
+        different = len(state.codes[j]) + sum(row <= last for row in self.categories[j][0].values())
+        if different > max(DIFFERENT, state.layout.slots):
+            what = ("; beside them is the mean of earlier targets of each, which says nothing of one that comes once"
+                    if state.layout.means else ", which says little of them")
+            warnings.warn(UserWarning(
+                f"Column {state.name(j)!r}: {different} of its first {VARIETY} texts are different, such as "
+                f"{table.columns[j][last]!r}, and become hundreds of categories that share {state.layout.slots} "
+                f"columns{what}. If they are numbers or dates, convert them with pandas.to_numeric or "
+                "pandas.to_datetime; if each names one row, leave the column out."), stacklevel=2)
+
+
+_ENCODE = {"number": Block._encode_numbers, "category": Block._encode_categories, "date": Block._encode_dates}
+
+
+def encoded(state, table):
+    """The rows of a table, each as if it came next."""
+    block = Block(None, state, table, learns=False)
+    if block.kinds == state.kinds or len(table) == 1:
+        return block.rows
+    return np.concatenate([encoded(state, table[i : i + 1]) for i in range(len(table))])
 
 
 def _first_kind(table, j, rows):
-    """What the first value of a column is that is not missing among so many rows; None without one."""
-    def first(column):
-        found = (None if is_missing(value) else kind_of_array(column) or kind_of(value) for value in column[:rows])
-        return next((kind for kind in found if kind is not None), None)
-
-    return _located(first, table, j)
+    """`_kind_of_first` of the first rows of a column."""
+    return _located(lambda column: _kind_of_first(column[:rows]), table, j)
 
 
-def _located(read, table, j):
-    """What `read` makes of column j; its TypeErrors say where in the table the value is."""
+def _kind_of_first(column):
+    """(kind of the first value that is not missing, its row), or (None, number of rows)."""
+    found = (read(value)[0] and (kind_of_array(column) or read(value)[0]) for value in column)
+    return next(((kind, row) for row, kind in enumerate(found) if kind is not None), (None, len(column)))
+
+
+def _located(convert, table, j):
+    """What `convert` makes of column j; its TypeErrors say where in the table the value is."""
     column = table.columns[j]
     try:
-        return read(column)
+        return convert(column)
     except TypeError as error:
         name = j if table.names is None else table.names[j]
         for row, value in enumerate(column):
             try:
-                kind_of(value)
+                read(value)
             except TypeError as found:
                 raise row_error(TypeError, row, f", column {name!r}: {found}.") from error
         raise
 
 
-def _write_dates(instants, origin, cycles, days, circles):
-    """Write days since the first date, and points on circles; return the first date, if there is one by now."""
-    there = instants != NO_TIME
-    if not there.any():
-        return origin
-    origin = int(instants[np.argmax(there)]) if origin is None else origin
-    days[there] = (instants[there] - origin) / DAY
-    for k, cycle in enumerate(cycles):
-        elapsed, period = _ELAPSED[cycle](instants)
-        circle(np.where(there, elapsed, -1), period, circles[:, 2 * k : 2 * k + 2])
-    return origin
-
-
 def _since_new_year(instants):
-    """(microseconds since the year began, how long a year is)."""
+    """(microseconds since the year began, length of a year)."""
     years = instants.astype("M8[us]").astype("M8[Y]").astype("M8[us]").astype(np.int64)
     return instants - years, YEAR
 
@@ -585,42 +851,3 @@ _ELAPSED = {
     "week": lambda instants: ((instants - 4 * DAY) % (7 * DAY), 7 * DAY),  # since Monday; 1970 began on a Thursday
     "year": _since_new_year,
 }
-
-
-def _check_finite(values, state):
-    if not all_finite(values) and np.isinf(values).any():
-        row, column = (int(place) for place in np.argwhere(np.isinf(values))[0])
-        raise row_error(
-            ValueError,
-            row,
-            f", column {state.name(column)!r}: expected a finite number. Input contains infinity, or a value too large "
-            "for float64.",
-        )
-
-
-_CONVERT = {"number": "pandas.to_numeric", "date": "pandas.to_datetime"}
-
-
-def _warn_of_invalid(state, j, kind, row, value):
-    """Warn of the first value of a column that is not of its kind."""
-    warnings.warn(UserWarning(
-        f"Row {row} of X, column {state.name(j)!r}: expected a {kind}, as in the rows before. Got {value!r}, which "
-        f"counts as missing, as do others like it (invalid_ counts them). {_CONVERT[kind]} reads other forms of {kind}s; "
-        "where they are names of something, make the column one of categories."), stacklevel=2)
-
-
-def _variety_after(state, j, column, rows):
-    """The `variety` of column j after these rows of it, which have words; warn where few of the words came again."""
-    count, *hashes = state.variety[j]
-    rows = rows[: VARIETY - count].tolist()
-    hashes = sorted({*hashes, *(hash_of(word_of(column[row])) for row in rows)})
-    count += len(rows)
-    if count < VARIETY:
-        return (count, *hashes)
-    if len(hashes) > max(DIFFERENT, state.layout.slots):
-        warnings.warn(UserWarning(
-            f"Column {state.name(j)!r}: {len(hashes)} of its first {VARIETY} texts are different, such as "
-            f"{column[rows[-1]]!r}, and become hundreds of categories that share {state.layout.slots} columns, which "
-            "says little of them. If they are numbers or dates, convert them with pandas.to_numeric or "
-            "pandas.to_datetime; if they name rows, leave the column out."), stacklevel=2)
-    return (VARIETY,)

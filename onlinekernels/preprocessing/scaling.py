@@ -7,7 +7,7 @@ import numpy as np
 
 from onlinekernels.base import validation
 from onlinekernels._core.points import Rows
-from onlinekernels._core.transforms import Scaler, too_large
+from onlinekernels._core.transforms import Scaler
 from onlinekernels.preprocessing.transforming import RunningTransformer
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class RunningScaler(RunningTransformer):
 
     def transform(self, X: Examples) -> Any:
         """X scaled by what is known now."""
-        with self._turn:
+        with self._lock:
             scaler, _ = self._fitted()
             out = scaler.scaled(self._checked(X))
         return self._shown(X, _like(X, out))
@@ -96,14 +96,14 @@ class RunningScaler(RunningTransformer):
 
     def _advance(self, X, wanted=False):
         """Take in rows; return them scaled, if that is wanted."""
-        with self._turn.alone:
+        with self._lock.alone:
             self._check_memory()
             rows = self._checked(X)
             if self._state is None:
                 scaler, names = Scaler(rows.shape[1], self.memory, isinstance(rows, Rows)), validation.feature_names(X)
             else:
                 scaler, names = self._state[0].copy(self.memory), self._state[1]
-            scaler, out = advanced(scaler, rows, wanted)
+            scaler, out = scaler.advanced(rows, wanted)
             self._state = scaler, names
         return out
 
@@ -132,7 +132,7 @@ class RunningScaler(RunningTransformer):
 
     @property
     def scale_(self) -> Any:
-        """What each feature is divided by: its deviation (1 if it has been constant), or its share of a change of two values."""
+        """What each feature is divided by: its deviation (1 if constant), or its share of a change of two values."""
         return self._attribute()[0].divisors
 
     @property
@@ -160,30 +160,8 @@ class RunningScaler(RunningTransformer):
         return np.array(names or [f"x{j}" for j in range(scaler.n_features)], dtype=object)
 
     def __sklearn_tags__(self):
-        """What scikit-learn wants to know; it is imported only when it asks."""
-        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
-
-        return Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=False),
-            transformer_tags=TransformerTags(),
-            input_tags=InputTags(sparse=True),
-        )
-
-
-def advanced(scaler, rows, wanted=True):
-    """(a scaler that has seen these rows as well, the rows as it scales them if that is wanted); rows are checked already.
-
-    >>> from onlinekernels._core.transforms import Scaler, too_large
-    >>> after, rows = advanced(Scaler(1, 1.0), np.array([[1.0], [3.0], [5.0]]))
-    >>> rows.round(3).ravel().tolist(), after.means
-    ([0.0, 1.0, 1.225], array([3.]))
-    """
-    fresh = scaler.copy()
-    out = fresh.advance(rows, wanted)
-    if not fresh.is_finite():
-        raise too_large(scaler, rows)
-    return fresh, out
+        """What scikit-learn wants to know."""
+        return self._tags(sparse=True)
 
 
 def _like(X, rows):

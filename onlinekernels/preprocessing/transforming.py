@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from onlinekernels.base import validation
-from onlinekernels._core.lock import TakesTurns
+from onlinekernels._core.lock import Locked
 from onlinekernels.base.params import Parameterized
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["RunningTransformer"]
 
 
-class RunningTransformer(Parameterized, TakesTurns):
+class RunningTransformer(Parameterized, Locked):
     """Base of `RunningScaler` and `RunningEncoder`.
 
     A subclass has `fit`, `partial_fit`, `transform`, `progressive` and `get_feature_names_out`; what it has learned is
@@ -60,8 +60,18 @@ class RunningTransformer(Parameterized, TakesTurns):
         if wanted == "default":
             return out
         if validation.is_sparse(out):
-            raise ValueError(f"Sparse rows cannot become a data frame: set_output(transform={wanted!r}) is for dense ones.")
+            raise ValueError(
+                f"Sparse rows cannot become a data frame: set_output(transform={wanted!r}) is for dense ones."
+            )
         return _FRAMES[wanted](out, self.get_feature_names_out(validation.feature_names(X)), X)
+
+    @staticmethod
+    def _tags(**inputs):
+        """What scikit-learn wants to know; it is imported only when it asks."""
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False), transformer_tags=TransformerTags(),
+                    input_tags=InputTags(**inputs))
 
     def __sklearn_is_fitted__(self):
         return self._state is not None

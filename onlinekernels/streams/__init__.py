@@ -11,7 +11,7 @@ from onlinekernels.streams.generators import (
     drifting_mixtures,
     switching_gaussians,
 )
-from onlinekernels.streams.series import Lags, lagged
+from onlinekernels.streams.series import lagged
 from onlinekernels.streams.shipped import digits, sunspots, tumours
 
 __all__ = [
@@ -23,6 +23,5 @@ __all__ = [
     "sunspots",
     "tumours",
     "chunks",
-    "Lags",
     "lagged",
 ]

@@ -1,18 +1,9 @@
 """Streams made by chance: the synthetic sequences of the papers, and orders in which data come.
 
-`drifting_gaussians` and `switching_gaussians` are those of section VI-A of Kivinen, Smola and
-Williamson, "Online Learning with Kernels": two classes, each a mixture of Gaussians in the plane,
-whose parameters change while the learner watches. Examples that the Bayes-optimal classifier would
-get wrong, or that lie close to its boundary, are removed, so a learner with a Gaussian kernel can
-separate what it sees at any one time; what it cannot do is stop learning. The first makes a small
-change often, the second a large one seldom. Both are the same mechanism, `_moving_blocks`, with
-another function that moves the mixtures.
-
-`drifting_mixtures` is the sequence of Figure 1 of Cheng et al., "Implicit Online Learning with
-Kernels": the classes travel, and overlap.
-
-`counting_sequence` puts labelled examples into the order of a decimal counter, as Vishwanathan,
-Schraudolph and Smola do with digits in section 6.2 of "Step Size Adaptation in RKHS".
+`drifting_gaussians` and `switching_gaussians` are those of section VI-A of Kivinen, Smola and Williamson, "Online
+Learning with Kernels": the first makes a small change often, the second a large one seldom. Both are `_moving_blocks`,
+with another function that moves the mixtures. Examples that the Bayes-optimal classifier would get wrong, or that lie
+close to its boundary, are removed: what a learner cannot do is stop learning.
 """
 from __future__ import annotations
 
@@ -21,16 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from onlinekernels.base.docstrings import like
+
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ArrayLike
 
 __all__ = ["drifting_gaussians", "switching_gaussians", "drifting_mixtures", "counting_sequence"]
 
-# Blocks have a size that does not depend on n, so that a longer stream begins with the shorter one.
-_LARGEST_BLOCK = 1024
-
-# So many candidates for one block, and still too few of them clear of the boundary: give up.
-_MOST_CANDIDATES = 1_000_000
+_LARGEST_BLOCK = 1024  # does not depend on n, so that a longer stream begins with the shorter one
+_MOST_CANDIDATES = 1_000_000  # for one block, after which to give up if too few are clear of the boundary
 
 
 def drifting_gaussians(n: int = 10_000, *, seed: int = 0, components: int = 5, box: float = 3.0,
@@ -38,9 +28,8 @@ def drifting_gaussians(n: int = 10_000, *, seed: int = 0, components: int = 5, b
                        margin: float = 0.5) -> Any:
     """Return two classes of Gaussians whose means wander (Kivinen et al., VI-A, drifting).
 
-    After every `every` examples each mean takes a normally distributed step, and is reflected at
-    the sides of the box. The same seed gives the same stream, and a shorter stream is the
-    beginning of a longer one.
+    After every `every` examples each mean takes a normally distributed step, and is reflected at the sides of the box.
+    The same seed gives the same stream, and a shorter stream is the beginning of a longer one.
 
     Parameters
     ----------
@@ -53,14 +42,14 @@ def drifting_gaussians(n: int = 10_000, *, seed: int = 0, components: int = 5, b
     box : float, default=3.0
         The means stay in the square [-box, box] x [-box, box]; examples may lie outside it.
     widths : (float, float), default=(0.3, 0.6)
-        The standard deviation of each Gaussian is drawn uniformly between these two, once.
+        The standard deviation of each Gaussian is drawn uniformly between these two.
     drift : float, default=0.3
         Standard deviation of one step of a mean, per coordinate.
     every : int, default=10
         Number of examples between two steps.
     margin : float, default=0.5
-        Only examples stay whose log-odds for their own class are at least this. With 0 the stream
-        loses only the examples that the Bayes-optimal classifier gets wrong.
+        Only examples stay whose log-odds for their own class are at least this. With 0 the stream loses only those that
+        the Bayes-optimal classifier gets wrong.
 
     Returns
     -------
@@ -68,11 +57,6 @@ def drifting_gaussians(n: int = 10_000, *, seed: int = 0, components: int = 5, b
         The examples, in the order in which they arrive.
     y : ndarray of shape (n,), int64
         Their labels, -1 or +1.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, or if `margin` leaves (almost) no examples.
 
     Examples
     --------
@@ -86,9 +70,8 @@ def drifting_gaussians(n: int = 10_000, *, seed: int = 0, components: int = 5, b
     >>> bool((longer[:1000] == X).all())
     True
     """
-    name = "drifting_gaussians"
-    _check_mixture_parameters(name, n, components, box, widths, every, margin)
-    _require(name, "drift", drift, _is_number(drift) and drift >= 0, "a non-negative number")
+    _check("drifting_gaussians", n=n, components=components, every=every, box=box, widths=widths, margin=margin,
+           drift=drift)
 
     def move(mixtures, rng):
         steps = rng.normal(0.0, drift, size=mixtures.means.shape)
@@ -99,42 +82,26 @@ def drifting_gaussians(n: int = 10_000, *, seed: int = 0, components: int = 5, b
     return _first(n, _moving_blocks(start, move, every, margin, rng))
 
 
+@like(drifting_gaussians)
 def switching_gaussians(n: int = 10_000, *, seed: int = 0, components: int = 5, box: float = 3.0,
                         widths: tuple[float, float] = (0.3, 0.6), every: int = 1000, margin: float = 0.5) -> Any:
     """Return two classes of Gaussians that are redrawn at times (Kivinen et al., VI-A, switching).
 
-    After every `every` examples all means and all widths are forgotten and drawn again. The same
-    seed gives the same stream, and a shorter stream is the beginning of a longer one.
+    After every `every` examples all means and all widths are forgotten and drawn again. The same seed gives the same
+    stream, and a shorter stream is the beginning of a longer one.
 
     Parameters
     ----------
-    n : int, default=10_000
-        Number of examples.
-    seed : int, default=0
-        Seed of the random numbers; anything that `numpy.random.default_rng` takes.
-    components : int, default=5
-        Gaussians per class, all equally likely.
-    box : float, default=3.0
-        The means are uniform in the square [-box, box] x [-box, box]; examples may lie outside it.
-    widths : (float, float), default=(0.3, 0.6)
-        The standard deviation of each Gaussian is drawn uniformly between these two.
+    {n}
+    {seed}
+    {components}
+    {box}
+    {widths}
     every : int, default=1000
         Number of examples between two switches.
-    margin : float, default=0.5
-        Only examples stay whose log-odds for their own class are at least this. With 0 the stream
-        loses only the examples that the Bayes-optimal classifier gets wrong.
+    {margin}
 
-    Returns
-    -------
-    X : ndarray of shape (n, 2), float64
-        The examples, in the order in which they arrive.
-    y : ndarray of shape (n,), int64
-        Their labels, -1 or +1.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, or if `margin` leaves (almost) no examples.
+    {Returns}
 
     Examples
     --------
@@ -147,8 +114,7 @@ def switching_gaussians(n: int = 10_000, *, seed: int = 0, components: int = 5, 
     ...
     ValueError: The 'n' parameter of switching_gaussians must be a positive integer. Got 0 instead.
     """
-    name = "switching_gaussians"
-    _check_mixture_parameters(name, n, components, box, widths, every, margin)
+    _check("switching_gaussians", n=n, components=components, every=every, box=box, widths=widths, margin=margin)
 
     def move(_, rng):
         return _draw_mixtures(components, box, widths, rng)
@@ -158,14 +124,15 @@ def switching_gaussians(n: int = 10_000, *, seed: int = 0, components: int = 5, 
     return _first(n, _moving_blocks(start, move, every, margin, rng))
 
 
+@like(drifting_gaussians)
 def drifting_mixtures(n: int = 2000, *, seed: int = 0, components: int = 2, width: float = 0.3, speed: float = 0.02,
                       wander: float = 0.05, turn: float = 0.005) -> Any:
     """Return two travelling classes, each a mixture of Gaussians (Cheng et al., Figure 1).
 
-    The means of both classes alternate on a circle of radius 1. The circle travels through the
-    plane: with every example it moves by `speed`, its heading takes a normally distributed step,
-    and it turns. The classes overlap, so even the best classifier makes mistakes. The same seed
-    gives the same stream, and a shorter stream is the beginning of a longer one.
+    The means of both classes alternate on a circle of radius 1. The circle travels through the plane: with every
+    example it moves by `speed`, its heading takes a normally distributed step, and it turns. The classes overlap, so
+    even the best classifier makes mistakes. The same seed gives the same stream, and a shorter stream is the beginning
+    of a longer one.
 
     The paper describes its sequence in a picture and one sentence; the parameters are ours, set so
     that a tuned ILK and a tuned NORMA make about as many mistakes in 2000 examples as its axis shows, 140 to 180.
@@ -174,8 +141,7 @@ def drifting_mixtures(n: int = 2000, *, seed: int = 0, components: int = 2, widt
     ----------
     n : int, default=2000
         Number of examples.
-    seed : int, default=0
-        Seed of the random numbers; anything that `numpy.random.default_rng` takes.
+    {seed}
     components : int, default=2
         Gaussians per class, all equally likely.
     width : float, default=0.3
@@ -187,17 +153,7 @@ def drifting_mixtures(n: int = 2000, *, seed: int = 0, components: int = 2, widt
     turn : float, default=0.005
         How far the circle turns about its centre, in radians per example.
 
-    Returns
-    -------
-    X : ndarray of shape (n, 2), float64
-        The examples, in the order in which they arrive.
-    y : ndarray of shape (n,), int64
-        Their labels, -1 or +1.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
+    {Returns}
 
     Examples
     --------
@@ -209,32 +165,26 @@ def drifting_mixtures(n: int = 2000, *, seed: int = 0, components: int = 2, widt
     >>> bool(np.abs(still).max() < 4), bool(np.abs(X).max() > 8)
     (True, True)
     """
-    name = "drifting_mixtures"
-    for parameter, value in {"n": n, "components": components}.items():
-        _require(name, parameter, value, _is_count(value), "a positive integer")
-    _require(name, "width", width, _is_number(width) and width > 0, "a positive number")
-    _require(name, "turn", turn, _is_number(turn), "a finite number")
-    for parameter, number in {"speed": speed, "wander": wander}.items():
-        _require(name, parameter, number, _is_number(number) and number >= 0, "a non-negative number")
+    _check("drifting_mixtures", n=n, components=components, width=width, turn=turn, speed=speed, wander=wander)
     # One generator for each quantity, so that the first examples do not depend on n.
-    headings, places, noises = np.random.default_rng(seed).spawn(3)
+    headings, codes, noises = np.random.default_rng(seed).spawn(3)
     heading = np.cumsum(wander * headings.standard_normal(n))
     centre = np.cumsum(speed * np.column_stack([np.cos(heading), np.sin(heading)]), axis=0)
-    place = places.integers(2 * components, size=n)
-    angle = turn * np.arange(n) + np.pi * place / components
+    code = codes.integers(2 * components, size=n)
+    angle = turn * np.arange(n) + np.pi * code / components
     noise = width * noises.standard_normal((n, 2))
     X = centre + np.column_stack([np.cos(angle), np.sin(angle)]) + noise
-    return X, 2 * (place % 2) - 1
+    return X, 2 * (code % 2) - 1
 
 
+@like(drifting_gaussians)
 def counting_sequence(X: ArrayLike, y: ArrayLike, n: int, seed: int = 0, *, digits: int = 3) -> Any:
     """Return labelled examples in the order of a counter (Vishwanathan et al., 6.2, Figure 5).
 
-    The classes, in sorted order, are the digits of a counter that runs from 0 upwards and starts
-    again when all its places are full: with ten classes and three places 000, 001, ..., 999, 000,
-    and so on. Each example is drawn from its class, without repetition until the class is used up.
-    So the classes come in patterns on many time scales, and some are frequent for a while and
-    rare for a while. With ``digits=1`` the classes come in turn: 0, 1, ..., 9, 0, 1, ...
+    The classes, in sorted order, are the digits of a counter that runs from 0 upwards and starts again when all its
+    places are full: with ten classes and three places 000, 001, ..., 999, 000, and so on. Each example is drawn from
+    its class, without repetition until the class is used up. So the classes come in patterns on many time scales, and
+    some are frequent for a while and rare for a while. With ``digits=1`` they come in turn: 0, 1, ..., 9, 0, 1, ...
 
     Parameters
     ----------
@@ -244,19 +194,13 @@ def counting_sequence(X: ArrayLike, y: ArrayLike, n: int, seed: int = 0, *, digi
         Their labels, at least two different ones.
     n : int
         Length of the sequence. The paper has 6000: twice from 000 to 999.
-    seed : int, default=0
-        Seed of the random numbers; anything that `numpy.random.default_rng` takes.
+    {seed}
     digits : int, default=3
         Number of places of the counter.
 
     Returns
     -------
     X, y : arrays with n rows
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
 
     Examples
     --------
@@ -272,20 +216,19 @@ def counting_sequence(X: ArrayLike, y: ArrayLike, n: int, seed: int = 0, *, digi
     name = "counting_sequence"
     X, y = np.asarray(X), np.asarray(y)
     _require(name, "y", y.shape, y.ndim == 1 and len(y) == len(X), f"one label for each of the {len(X)} rows of X")
-    _require(name, "n", n, _is_count(n), "a positive integer")
-    _require(name, "digits", digits, _is_count(digits), "a positive integer")
-    classes, places = np.unique(y, return_inverse=True)
+    _check(name, n=n, digits=digits)
+    classes, codes = np.unique(y, return_inverse=True)
     _require(name, "y", classes.tolist(), len(classes) > 1, "labels of at least two classes")
     order = _counter(n, len(classes), digits)
     rows = np.empty(n, dtype=np.intp)
-    for place, rng in enumerate(np.random.default_rng(seed).spawn(len(classes))):
-        slots = np.flatnonzero(order == place)
-        rows[slots] = _in_turn(np.flatnonzero(places == place), len(slots), rng)
+    for code, rng in enumerate(np.random.default_rng(seed).spawn(len(classes))):
+        slots = np.flatnonzero(order == code)
+        rows[slots] = _in_turn(np.flatnonzero(codes == code), len(slots), rng)
     return X[rows], y[rows]
 
 
 def _counter(n, base, digits):
-    """Return the first n digits of a counter with so many places that runs round and round."""
+    """Return the first n digits of a counter with this many places that runs round and round."""
     numbers = np.arange(-(-n // digits))[:, None]
     # Python's integers: base**digits may be large. Digits of a number modulo it are those of the number.
     powers = np.array([min(base**place, 2**62) for place in reversed(range(digits))])
@@ -381,23 +324,6 @@ def _stack(blocks):
     return np.concatenate(rows), np.concatenate(labels)
 
 
-def _check_mixture_parameters(name, n, components, box, widths, every, margin):
-    counts = {"n": n, "components": components, "every": every}
-    for parameter, value in counts.items():
-        _require(name, parameter, value, _is_count(value), "a positive integer")
-    _require(name, "box", box, _is_number(box) and box > 0, "a positive number")
-    expected = "two positive numbers, the smaller one first"
-    _require(name, "widths", widths, _is_range(widths), expected)
-    _require(name, "margin", margin, _is_number(margin) and margin >= 0, "a non-negative number")
-
-
-def _require(name, parameter, value, holds, expected):
-    if not holds:
-        raise ValueError(
-            f"The '{parameter}' parameter of {name} must be {expected}. Got {value!r} instead."
-        )
-
-
 def _is_count(value):
     return isinstance(value, Integral) and not isinstance(value, bool) and value > 0
 
@@ -410,3 +336,24 @@ def _is_range(value):
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         return False
     return all(map(_is_number, value)) and 0 < value[0] <= value[1]
+
+
+_COUNT = "a positive integer", _is_count
+_POSITIVE = "a positive number", lambda value: _is_number(value) and value > 0
+_NOT_NEGATIVE = "a non-negative number", lambda value: _is_number(value) and value >= 0
+_RANGES = {  # what a parameter must be, in words and as a predicate
+    "n": _COUNT, "components": _COUNT, "every": _COUNT, "digits": _COUNT, "box": _POSITIVE, "width": _POSITIVE,
+    "margin": _NOT_NEGATIVE, "drift": _NOT_NEGATIVE, "speed": _NOT_NEGATIVE, "wander": _NOT_NEGATIVE,
+    "turn": ("a finite number", _is_number), "widths": ("two positive numbers, the smaller one first", _is_range),
+}
+
+
+def _check(function, **values):
+    for name, value in values.items():
+        expected, holds = _RANGES[name]
+        _require(function, name, value, holds(value), expected)
+
+
+def _require(function, name, value, holds, expected):
+    if not holds:
+        raise ValueError(f"The '{name}' parameter of {function} must be {expected}. Got {value!r} instead.")

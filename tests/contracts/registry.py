@@ -1,8 +1,7 @@
 """Estimators of every kind, with small data for them; the contracts of this folder, and `faults.py`, hold for each.
 
-A new estimator is one line of `KINDS`: how it is made, what y it learns ("signs", "letters", "numbers", "several", "none"),
-and what its rows are ("dense", "single", "sparse", "words", "places",
-"objects", "mixed").
+A new estimator is one line of `KINDS`: how it is made, what y it learns ("signs", "letters", "numbers", "several",
+"none"), and what its rows are ("dense", "single", "sparse", "words", "places", "objects", "mixed").
 """
 import functools
 
@@ -31,7 +30,8 @@ SIGNS = np.where(POINTS[:, 0] * POINTS[:, 1] + 0.2 * RNG.normal(size=ROWS) > 0, 
 NUMBERS = np.round(8 * (np.sin(2 * POINTS[:, 0]) + POINTS[:, 1])) / 8
 # Labels join as the stream goes on.
 LETTERS = np.array([list("abcdefg")[int(RNG.integers(0, 2 + 5 * i // ROWS))] for i in range(ROWS)])
-Y = {"signs": SIGNS, "numbers": NUMBERS, "letters": LETTERS, "several": np.column_stack([NUMBERS, POINTS[:, 2]]), "none": None}
+Y = {"signs": SIGNS, "numbers": NUMBERS, "letters": LETTERS, "several": np.column_stack([NUMBERS, POINTS[:, 2]]),
+     "none": None}
 
 
 class Own(ok.Loss):
@@ -120,7 +120,9 @@ class Transformer(Kind):
 
     def call(self, model, first, last):
         X = self.points(first, last)
-        return functools.partial(model.learn_one, X[0]) if last == first + 1 else functools.partial(model.partial_fit, X)
+        if last == first + 1:
+            return functools.partial(model.learn_one, X[0])
+        return functools.partial(model.partial_fit, X)
 
     def scores(self, model):
         return model.transform(self.points(0, len(NEW), NEW))
@@ -130,7 +132,8 @@ class Transformer(Kind):
 
 
 def members():
-    return {"posterior": ok.KRLS("squared", G, budget=9), "near": ok.Smoother("squared", G), "line": ok.SILK("squared", "linear")}
+    return {"posterior": ok.KRLS("squared", G, budget=9), "near": ok.Smoother("squared", G),
+            "line": ok.SILK("squared", "linear")}
 
 
 def label_members():
@@ -147,15 +150,19 @@ KINDS = {
     "recent": Kind(lambda: ok.NORMA("squared", G, budget=30, step=0.2), "numbers"),
     "recent single": Kind(lambda: ok.NORMA("squared", G, budget=30, step=0.2), "numbers", "single"),
     "window": Kind(lambda: ok.NORMA("squared", ok.Laplacian(0.5), budget=ok.Window(31), step=0.2), "numbers"),
-    "sublinear": Kind(lambda: ok.NORMA("nuinsensitive", ok.Gaussian(2) + ok.Linear(), budget=ok.Sublinear()), "numbers"),
+    "sublinear": Kind(lambda: ok.NORMA("nuinsensitive", ok.Gaussian(2) + ok.Linear(), budget=ok.Sublinear()),
+                      "numbers"),
     "smallest": Kind(lambda: ok.NORMA("huber", G, step=0.1, budget=ok.Smallest(30), regularization=0.2), "numbers"),
     "random removal": Kind(lambda: ok.Perceptron(G, budget=ok.RandomRemoval(30))),
+    "random removal, made up for": Kind(
+        lambda: ok.NORMA("hinge", G, budget=ok.RandomRemoval(30, bound=0.3), step=0.3)),
     "redundant": Kind(lambda: ok.Perceptron(G, budget=ok.Redundant(24, tighter=True))),
     "redundant labels": Kind(lambda: ok.Perceptron(G, update="uniform", budget=ok.Redundant(24)), "letters"),
     "merging": Kind(lambda: ok.NORMA("hinge", G, budget=ok.Merging(24), step=0.3)),
     "merging labels": Kind(lambda: ok.Perceptron(G, update="uniform", budget=ok.Merging(24)), "letters"),
     "projecting": Kind(lambda: ok.NORMA("squared", G, budget=ok.Projecting(24), step=0.2), "numbers"),
     "projecting labels": Kind(lambda: ok.NORMA("multiclass_logistic", G, budget=ok.Projecting(9), step=0.3), "letters"),
+    "quantized": Kind(lambda: ok.NORMA("squared", G, budget=ok.Quantized(0.9, 24), step=0.2), "numbers"),
     "forgetron": Kind(lambda: ok.Forgetron(G, budget=24)),
     "projectron": Kind(lambda: ok.Projectron(G, aggressive=True, budget=24)),
     "fading": Kind(lambda: ok.NORMA("squared", G, step=0.5, regularization=1.99), "numbers"),
@@ -166,7 +173,8 @@ KINDS = {
     "ilk": Kind(lambda: ok.ILK("squared", G, exact=True, budget=9), "numbers"),
     "svmd": Kind(lambda: ok.SVMD("squared", G, exact_norms=True, budget=9, offset=True), "numbers"),
     "svmd labels": Kind(lambda: ok.SVMD("multiclass_logistic", G, offset=True), "letters"),
-    "per feature": Kind(lambda: ok.NORMA("multiclass_logistic", "linear", step=ok.MetaDescent(per_feature=True)), "letters"),
+    "per feature": Kind(lambda: ok.NORMA("multiclass_logistic", "linear", step=ok.MetaDescent(per_feature=True)),
+                        "letters"),
     "pa": Kind(lambda: ok.PassiveAggressive("insensitive", G, budget=ok.Recent(9)), "numbers"),
     "projection": Kind(lambda: ok.Projection("absolute", G, radius=1.5, budget=9), "numbers"),
     "alma": Kind(lambda: ok.ALMA(G)),
@@ -178,7 +186,8 @@ KINDS = {
     "pairs": Kind(lambda: ok.Perceptron(G, update="runner-up", budget=24), "letters"),
     "all labels": Kind(lambda: ok.SILK("multiclass_squared", G), "letters"),
     "taxonomy": Kind(lambda: ok.NORMA("graph_hinge", G, labels=ok.Taxonomy(TREE), budget=9), "letters"),
-    "label graph": Kind(lambda: ok.ILK("graph_hinge", "linear", labels=ok.LabelGraph([*zip("abcdef", "bcdefg", [1.0] * 6)])), "letters"),
+    "label graph": Kind(lambda: ok.ILK("graph_hinge", "linear",
+                                       labels=ok.LabelGraph([*zip("abcdef", "bcdefg", [1.0] * 6)])), "letters"),
     "several targets": Kind(lambda: ok.NORMA("squared", G, budget=9), "several"),
     # Other rows, other functions
     "sparse": Kind(lambda: ok.NORMA("hinge", G, step=0.3, budget=24), rows="sparse"),
@@ -195,8 +204,10 @@ KINDS = {
     "budgeted trees": Kind(lambda: ok.NORMA("multiclass_logistic", SPLINE, budget=24, regularization=0.5), "letters"),
     "fourier": Kind(lambda: ok.NORMA("hinge", ok.RandomFourier(G, 20) + ok.Linear(), step=0.3)),
     "nystroem": Kind(lambda: ok.NORMA("squared", ok.Nystroem(G, 20), step=0.2), "numbers"),
-    "nystroem labels": Kind(lambda: ok.NORMA("multiclass_hinge", ok.Nystroem(G, 9) + ok.Nystroem(ok.Gaussian(2.0), 12)), "letters"),
-    "nystroem sparse": Kind(lambda: ok.NORMA("squared", ok.Nystroem(ok.Polynomial(2), 12), step=ok.MetaDescent(per_feature=True)),
+    "nystroem labels": Kind(lambda: ok.NORMA("multiclass_hinge", ok.Nystroem(G, 9) + ok.Nystroem(ok.Gaussian(2.0), 12)),
+                            "letters"),
+    "nystroem sparse": Kind(lambda: ok.NORMA("squared", ok.Nystroem(ok.Polynomial(2), 12),
+                                             step=ok.MetaDescent(per_feature=True)),
                             "numbers", "sparse"),
     # Scaled
     "scaled": Kind(lambda: ok.NORMA("squared", G, scale=True, scale_target=True, budget=9), "numbers"),
@@ -218,24 +229,28 @@ KINDS = {
     "smoother density": Kind(lambda: ok.Smoother("nunovelty", G, budget=ok.Reservoir(40)), "none"),
     # Models of several
     "selftuned": Composite(lambda: ok.SelfTuned(window=100, budget=9), "numbers"),
-    "selftuned labels": Composite(lambda: ok.SelfTuned("multiclass_squared", axes="own", window=100, budget=9), "letters"),
+    "selftuned labels": Composite(lambda: ok.SelfTuned("multiclass_squared", axes="own", window=100, budget=9),
+                                  "letters"),
     "stacking": Composite(lambda: ok.Stacking(members()), "numbers"),
     "stacking several": Composite(lambda: ok.Stacking(members(), n_jobs=2), "several"),
     "stacking labels": Composite(lambda: ok.Stacking(label_members()), "letters"),
     "hedge": Composite(lambda: ok.Hedge(members()), "numbers"),
     "hedge labels": Composite(lambda: ok.Hedge(label_members()), "letters"),
-    "stacking own code": Composite(lambda: ok.Stacking({"loss": ok.NORMA(Own(), G, budget=9), "near": ok.Smoother("squared", G),
+    "stacking own code": Composite(lambda: ok.Stacking({"loss": ok.NORMA(Own(), G, budget=9),
+                                                        "near": ok.Smoother("squared", G),
                                                        "kernel": ok.NORMA("squared", near, budget=9)}), "numbers"),
-    "stacking own loss labels": Composite(lambda: ok.Stacking({"loss": ok.NORMA(OwnMany(), G, budget=9), **label_members()}), "letters"),
-    "stacking nested": Composite(lambda: ok.Stacking({"all": ok.Hedge({"loss": ok.NORMA(Own(), G, budget=9), **members()}),
+    "stacking own loss labels": Composite(lambda: ok.Stacking({"loss": ok.NORMA(OwnMany(), G, budget=9),
+                                                               **label_members()}), "letters"),
+    "stacking nested": Composite(lambda: ok.Stacking({"all": ok.Hedge({"loss": ok.NORMA(Own(), G, budget=9),
+                                                                       **members()}),
                                                      "tuned": ok.SelfTuned(window=100, budget=9)}), "numbers"),
     "front door numbers": Composite(lambda: ok.OnlineKernelRegressor("low"), "numbers"),
     "front door labels": Composite(lambda: ok.OnlineKernelClassifier("low"), "letters"),
     "front door novelty": Composite(lambda: ok.OnlineKernelDetector(0.1, "low"), "none"),
+    "front door sparse": Composite(lambda: ok.OnlineKernelRegressor("low"), "numbers", "sparse"),
     # What comes before models, or stands alone
     "scaler": Transformer(lambda: ok.RunningScaler()),
     "encoder": Transformer(lambda: ok.RunningEncoder(slots=4), "mixed"),
     "hebbian": Transformer(lambda: ok.KernelHebbian(2, G, budget=20)),
 }
-KINDS = {name: kind for name, kind in KINDS.items()
-         if csr_matrix or kind.rows != "sparse"}
+KINDS = {name: kind for name, kind in KINDS.items() if csr_matrix or kind.rows != "sparse"}

@@ -13,7 +13,7 @@
  *                       overflow: all exponents are negative, relative to the block's own keys.
  *   a kernel of the user's own, K(p, q) = sum_i left_i(p) right_i(q) for p <= q
  *                       sum a_i left(p_i), for the side left of x, and sum a_i right(p_i).  The values of
- *                       these functions, the facts of a key, come from Python; they are kept beside the keys.
+ *                       these functions at a key come from Python; they are cached beside the keys.
  *
  * Arrays are (dims, width): all knots or blocks of one sum are neighbours.
  */
@@ -137,9 +137,8 @@ OK_STATIC OK_CLONES void ok_additive_basis(const ok_additive *k, double low, dou
 
 /* Sums of a block of n blocks: theirs, brought to the keys (low, high) of the whole.
  * scratch has room for 4 n numbers: e^-s and s to the left, e^-s and s to the right. */
-OK_STATIC OK_CLONES void ok_additive_shifts(const ok_additive *k, double low, double high,
-                                            const double *lows, const double *highs,
-                                            double *OK_RESTRICT scratch, ptrdiff_t n)
+OK_STATIC OK_CLONES void ok_additive_shifts(const ok_additive *k, double low, double high, const double *lows,
+                                            const double *highs, double *OK_RESTRICT scratch, ptrdiff_t n)
 {
     ptrdiff_t i;
     for (i = 0; i < n; i++) {
@@ -151,9 +150,8 @@ OK_STATIC OK_CLONES void ok_additive_shifts(const ok_additive *k, double low, do
     }
 }
 
-OK_STATIC OK_CLONES void ok_additive_combine(const ok_additive *k, const double *shifts,
-                                             const double *sums, double *OK_RESTRICT out,
-                                             ptrdiff_t stride, ptrdiff_t n)
+OK_STATIC OK_CLONES void ok_additive_combine(const ok_additive *k, const double *shifts, const double *sums,
+                                             double *OK_RESTRICT out, ptrdiff_t stride, ptrdiff_t n)
 {
     ptrdiff_t i;
     int s, side, sides = k->order + 1;
@@ -182,9 +180,8 @@ OK_STATIC OK_CLONES void ok_additive_combine(const ok_additive *k, const double 
 
 /* Weights of the sums of n blocks in f(x): blocks before `at` lie left of x, those after it right of
  * x; block `at` itself has weight 0 and is looked into. */
-OK_STATIC OK_CLONES void ok_additive_weights(const ok_additive *k, double x, const double *lows,
-                                             const double *highs, ptrdiff_t at, ptrdiff_t used,
-                                             double *OK_RESTRICT out, ptrdiff_t n)
+OK_STATIC OK_CLONES void ok_additive_weights(const ok_additive *k, double x, const double *lows, const double *highs,
+                                             ptrdiff_t at, ptrdiff_t used, double *OK_RESTRICT out, ptrdiff_t n)
 {
     ptrdiff_t i;
     int s, z = k->order;
@@ -218,8 +215,7 @@ OK_STATIC OK_CLONES void ok_additive_weights(const ok_additive *k, double x, con
     }
 }
 
-/* The same three for a kernel of the user's own.  A place is a number x, then left_i(x), then right_i(x); the facts of n
- * keys are (dims, stride). */
+/* The same for a kernel of the user's own. A place is x, left_i(x), right_i(x); cached of n keys are (dims, stride). */
 OK_INLINE double ok_own_value(const ok_additive *k, const double *x, const double *z)
 {
     const int sides = k->order + 1;
@@ -230,7 +226,7 @@ OK_INLINE double ok_own_value(const ok_additive *k, const double *x, const doubl
     return total;
 }
 
-OK_STATIC void ok_own_values(const ok_additive *k, const double *x, const double *p, const double *facts,
+OK_STATIC void ok_own_values(const ok_additive *k, const double *x, const double *p, const double *cached,
                              ptrdiff_t stride, double *OK_RESTRICT out, ptrdiff_t n)
 {
     const int sides = k->order + 1;
@@ -239,7 +235,8 @@ OK_STATIC void ok_own_values(const ok_additive *k, const double *x, const double
     for (i = 0; i < n; i++) out[i] = 0.0;
     for (s = 0; s < sides; s++)
         for (i = 0; i < n; i++)
-            out[i] += p[i] < x[0] ? facts[s * stride + i] * x[1 + sides + s] : x[1 + s] * facts[(sides + s) * stride + i];
+            out[i] += p[i] < x[0] ? cached[s * stride + i] * x[1 + sides + s]
+                                  : x[1 + s] * cached[(sides + s) * stride + i];
 }
 
 OK_STATIC void ok_own_weights(const ok_additive *k, const double *x, ptrdiff_t at, ptrdiff_t used,

@@ -30,7 +30,7 @@ cdef inline void softmax_hessian_times(const double* p, const double* v, Py_ssiz
 
 
 cdef inline void mistake_gradient(const double* scores, Py_ssize_t y, Py_ssize_t n, double* out) noexcept nogil:
-    """Uniform ultraconservative updates (Crammer and Singer 2003): -1 at y, 1 / n at each of the n labels that do as well."""
+    """Uniform ultraconservative updates (Crammer and Singer 2003): -1 at y, 1 / n at n labels that do as well."""
     cdef Py_ssize_t l, count = 0
     for l in range(n):
         out[l] = 0.0
@@ -64,8 +64,8 @@ cdef inline void softmax_step(const double* scores, Py_ssize_t y, Py_ssize_t n, 
                               double* level, double* alpha) noexcept nogil:
     """Implicit step of the multiclass logistic loss, delta kernel: alpha = size (e_y - p(scores + k alpha)).
 
-    With A = log sum exp of the new scores, each p_l solves log p + k size p = level_l - A, where
-    level = scores + k size e_y; sum p falls as A rises, so A is a bracketed root.
+    With A = log sum exp of the new scores, each p_l solves log p + k size p = level_l - A, where level = scores + k
+    size e_y; sum p falls as A rises, so A is a bracketed root.
     """
     cdef Py_ssize_t i
     cdef Bracket bracket
@@ -135,9 +135,9 @@ cdef inline void hinge_step(const double* violation, Py_ssize_t y, Py_ssize_t n,
                             double* sorted, double* alpha) noexcept nogil:
     """Exact implicit step of a multiclass hinge with the delta kernel: the arg-min of I (8) over all labels.
 
-    violation_l = Delta(y, l) + score_l - score_y.  The minimizer takes theta_l >= 0 from each label
-    and gives their sum T <= size to y: theta_l = max(0, (violation_l - nu) / k - T), where nu is 0
-    unless T reaches the cap.  A sort finds the threshold, O(n log n).
+    violation_l = Delta(y, l) + score_l - score_y.  The minimizer takes theta_l >= 0 from each label and gives their sum
+    T <= size to y: theta_l = max(0, (violation_l - nu) / k - T), where nu is 0 unless T reaches the cap.  A sort finds
+    the threshold, O(n log n).
     """
     cdef Py_ssize_t i, m = 0
     cdef double T, threshold, total = 0.0

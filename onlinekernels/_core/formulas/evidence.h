@@ -1,15 +1,18 @@
 /* The evidence of a kernel, row after row of its covariance.
  *
- * Z is turned, (d, n), so that a coordinate of all rows is contiguous.  Of symmetric matrices there is the lower triangle.
+ * Z is transposed, (d, n), so that a coordinate of all rows is contiguous. Of symmetric matrices there is the lower
+ * triangle.
  */
 #ifndef ONLINEKERNELS_EVIDENCE_H
 #define ONLINEKERNELS_EVIDENCE_H
 
 #include "triangles.h"
 
-/* Row i up to its diagonal: kernel_j = a exp(-|z_i - z_j|^2 / 2 - r |t_i - t_j| / 2), both_j the same + exp(-r |t_i - t_j| / 2). */
-OK_STATIC OK_CLONES void ok_covariance_row(const double *Z, ptrdiff_t n, ptrdiff_t d, const double *times, ptrdiff_t i, double amplitude,
-                                           double forgetting, double *OK_RESTRICT kernel, double *OK_RESTRICT both)
+/* Row i up to its diagonal: kernel_j = a exp(-|z_i - z_j|^2 / 2) f_j and both_j = kernel_j + f_j for the fading
+ * f_j = exp(-r |t_i - t_j| / 2). */
+OK_STATIC OK_CLONES void ok_covariance_row(const double *Z, ptrdiff_t n, ptrdiff_t d, const double *times, ptrdiff_t i,
+                                           double amplitude, double forgetting, double *OK_RESTRICT kernel,
+                                           double *OK_RESTRICT both)
 {
     ptrdiff_t j, k;
     for (j = 0; j <= i; j++) kernel[j] = 0.0;
@@ -44,8 +47,9 @@ OK_STATIC OK_CLONES void ok_half_square(const double *Z, ptrdiff_t n, double c, 
 
 /* What row i of W, the derivative by the covariance, means for log scales (d), log amplitude and, two
  * behind that, log forgetting: added up. */
-OK_STATIC OK_CLONES void ok_add_slopes(const double *Z, ptrdiff_t n, ptrdiff_t d, const double *times, ptrdiff_t i, double forgetting,
-                                       const double *OK_RESTRICT kernel, const double *OK_RESTRICT both, double *OK_RESTRICT W,
+OK_STATIC OK_CLONES void ok_add_slopes(const double *Z, ptrdiff_t n, ptrdiff_t d, const double *times, ptrdiff_t i,
+                                       double forgetting, const double *OK_RESTRICT kernel,
+                                       const double *OK_RESTRICT both, double *OK_RESTRICT W,
                                        double *OK_RESTRICT slopes)
 {
     double lanes[OK_LANES];

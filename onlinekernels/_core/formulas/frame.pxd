@@ -1,11 +1,10 @@
 """The frame: decay, gradient trace and average in O(1) per step, whatever the number of terms.
 
-Each term stores coordinates, one per channel (f; later the gradient trace v; the running sum F of
-all hypotheses).  The true coefficients are P @ stored for one small lower-triangular matrix P that
-all terms share.  A step transforms all old coefficients by M, and so touches only P: P <- M P.
-A new term with true coefficients alpha stores P^-1 alpha.  When P gets bad it is *folded*:
-multiplied into what is stored, and reset to the identity.  (K II-D, V (32), H 2.5; K's printed
-alpha~ = (1-eta)^-t alpha lacks lambda and is off by one power.)
+Each term stores coordinates, one per channel (f; later the gradient trace v; the running sum F of all hypotheses).  The
+true coefficients are P @ stored for one small lower-triangular matrix P that all terms share.  A step transforms all
+old coefficients by M, and so touches only P: P <- M P. A new term with true coefficients alpha stores P^-1 alpha.  When
+P gets bad it is *folded*: multiplied into what is stored, and reset to the identity.  (K II-D, V (32), H 2.5; K's
+printed alpha~ = (1-eta)^-t alpha lacks lambda and is off by one power.)
 """
 from libc.math cimport fabs
 
@@ -60,8 +59,8 @@ cdef inline void frame_store(const Frame* frame, const double* alpha, double* st
 cdef inline bint frame_is_bad(const Frame* frame) noexcept nogil:
     """Whether P must be folded: out of range, singular, or (several channels) ill-conditioned.
 
-    With several channels a coordinate is a difference of large products once the entries of P
-    differ much: the average loses log10(max / min) digits, so that ratio stays below 1e4.
+    With several channels a coordinate is a difference of large products once the entries of P differ much: the average
+    loses log10(max / min) digits, so that ratio stays below 1e4.
     """
     cdef int i, j
     cdef double smallest = fabs(frame.p[0][0]), largest = smallest, entry

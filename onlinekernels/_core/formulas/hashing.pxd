@@ -9,7 +9,8 @@ cdef inline unsigned long long scrambled(unsigned long long x) noexcept nogil:
     return x ^ (x >> 31)
 
 
-cdef inline Py_ssize_t reservoir_slot(long long t, Py_ssize_t size, long long memory, unsigned long long seed) noexcept nogil:
+cdef inline Py_ssize_t reservoir_slot(long long t, Py_ssize_t size, long long memory,
+                                      unsigned long long seed) noexcept nogil:
     """Where row t = 0, 1, ... goes in a reservoir of `size` slots, -1 for nowhere.
 
     Each row so far is there with the same probability; with a `memory` (0 for none) of so many rows, one that fades as

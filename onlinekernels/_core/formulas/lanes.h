@@ -12,7 +12,7 @@
 /* sums[l] = sum over slots of coef[slot][l] k(x[.][l], points[slot][.][l]).  Slots without a term have
  * coefficient 0.  Gaussian distances come from differences: they need no origin.
  *
- * While one block is at work, memory has time to bring the next, which is `ahead` coefficients ahead. */
+ * While one block is at work, memory has time to bring the next, which is `prefetch` coefficients ahead. */
 #define OK_DEFINE_LANES(TYPE, SUFFIX, EXP, SIZE)                                                   \
     OK_INLINE void ok_lanes_fetch##SUFFIX(const TYPE *row)                                         \
     {                                                                                              \
@@ -21,20 +21,20 @@
     }                                                                                              \
     OK_INLINE void ok_lanes_gaussian_inline##SUFFIX(                                               \
         const TYPE *points, const TYPE *coef, const TYPE *x, ptrdiff_t slots, ptrdiff_t d,         \
-        ptrdiff_t ahead, TYPE gamma, TYPE *sums)                                                   \
+        ptrdiff_t prefetch, TYPE gamma, TYPE *sums)                                                   \
     {                                                                                              \
         ptrdiff_t slot, j, l;                                                                      \
         for (l = 0; l < OK_LANES; l++) sums[l] = 0;                                                \
         for (slot = 0; slot < slots; slot++) {                                                     \
             TYPE distance[OK_LANES] = {0};                                                         \
             for (j = 0; j < d; j++, points += OK_LANES) {                                          \
-                ok_lanes_fetch##SUFFIX(points + ahead * d);                                        \
+                ok_lanes_fetch##SUFFIX(points + prefetch * d);                                        \
                 for (l = 0; l < OK_LANES; l++) {                                                   \
                     TYPE gap = x[j * OK_LANES + l] - points[l];                                    \
                     distance[l] += gap * gap;                                                      \
                 }                                                                                  \
             }                                                                                      \
-            ok_lanes_fetch##SUFFIX(coef + slot * OK_LANES + ahead);                                \
+            ok_lanes_fetch##SUFFIX(coef + slot * OK_LANES + prefetch);                                \
             for (l = 0; l < OK_LANES; l++)                                                         \
                 sums[l] += coef[slot * OK_LANES + l] * EXP(-gamma * distance[l]);                  \
         }                                                                                          \
@@ -42,33 +42,33 @@
     /* With few features, loops over a number of them that the compiler knows keep x in registers. */ \
     OK_STATIC OK_CLONES void ok_lanes_gaussian##SUFFIX(                                            \
         const TYPE *OK_RESTRICT points, const TYPE *OK_RESTRICT coef, const TYPE *OK_RESTRICT x,   \
-        ptrdiff_t slots, ptrdiff_t d, ptrdiff_t ahead, TYPE gamma, TYPE *OK_RESTRICT sums)         \
+        ptrdiff_t slots, ptrdiff_t d, ptrdiff_t prefetch, TYPE gamma, TYPE *OK_RESTRICT sums)         \
     {                                                                                              \
         switch (d) {                                                                               \
-        case 1: ok_lanes_gaussian_inline##SUFFIX(points, coef, x, slots, 1, ahead, gamma, sums); break; \
-        case 2: ok_lanes_gaussian_inline##SUFFIX(points, coef, x, slots, 2, ahead, gamma, sums); break; \
-        case 3: ok_lanes_gaussian_inline##SUFFIX(points, coef, x, slots, 3, ahead, gamma, sums); break; \
-        default: ok_lanes_gaussian_inline##SUFFIX(points, coef, x, slots, d, ahead, gamma, sums);  \
+        case 1: ok_lanes_gaussian_inline##SUFFIX(points, coef, x, slots, 1, prefetch, gamma, sums); break; \
+        case 2: ok_lanes_gaussian_inline##SUFFIX(points, coef, x, slots, 2, prefetch, gamma, sums); break; \
+        case 3: ok_lanes_gaussian_inline##SUFFIX(points, coef, x, slots, 3, prefetch, gamma, sums); break; \
+        default: ok_lanes_gaussian_inline##SUFFIX(points, coef, x, slots, d, prefetch, gamma, sums);  \
         }                                                                                          \
     }                                                                                              \
     OK_STATIC OK_CLONES void ok_lanes_linear##SUFFIX(                                              \
         const TYPE *OK_RESTRICT points, const TYPE *OK_RESTRICT coef, const TYPE *OK_RESTRICT x,   \
-        ptrdiff_t slots, ptrdiff_t d, ptrdiff_t ahead, TYPE *OK_RESTRICT sums)                     \
+        ptrdiff_t slots, ptrdiff_t d, ptrdiff_t prefetch, TYPE *OK_RESTRICT sums)                     \
     {                                                                                              \
         ptrdiff_t slot, j, l;                                                                      \
         for (l = 0; l < OK_LANES; l++) sums[l] = 0;                                                \
         for (slot = 0; slot < slots; slot++) {                                                     \
             TYPE inner[OK_LANES] = {0};                                                            \
             for (j = 0; j < d; j++, points += OK_LANES) {                                          \
-                ok_lanes_fetch##SUFFIX(points + ahead * d);                                        \
+                ok_lanes_fetch##SUFFIX(points + prefetch * d);                                        \
                 for (l = 0; l < OK_LANES; l++) inner[l] += x[j * OK_LANES + l] * points[l];        \
             }                                                                                      \
-            ok_lanes_fetch##SUFFIX(coef + slot * OK_LANES + ahead);                                \
+            ok_lanes_fetch##SUFFIX(coef + slot * OK_LANES + prefetch);                                \
             for (l = 0; l < OK_LANES; l++) sums[l] += coef[slot * OK_LANES + l] * inner[l];        \
         }                                                                                          \
     }                                                                                              \
-    /* Rows of X that follow each other, turned to the layout of a block. */                       \
-    OK_STATIC OK_CLONES void ok_lanes_turn##SUFFIX(const TYPE *OK_RESTRICT X, ptrdiff_t d,         \
+    /* Rows of X that follow each other, transposed to the layout of a block. */                       \
+    OK_STATIC OK_CLONES void ok_lanes_transpose##SUFFIX(const TYPE *OK_RESTRICT X, ptrdiff_t d,         \
                                                    TYPE *OK_RESTRICT x)                            \
     {                                                                                              \
         ptrdiff_t j, l;                                                                            \

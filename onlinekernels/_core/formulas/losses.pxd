@@ -20,21 +20,21 @@ cdef extern from "losses.h" nogil:
         double nu
         double step
 
-    double loss_value "ok_loss_value"(const Loss* loss, double z, double y) noexcept
-    double loss_derivative "ok_loss_derivative"(const Loss* loss, double z, double y) noexcept
-    bint loss_grows_like_square "ok_loss_grows_like_square"(const Loss* loss) noexcept
-    bint loss_is_smooth "ok_loss_is_smooth"(const Loss* loss) noexcept
-    double loss_cap "ok_loss_cap"(const Loss* loss, double side) noexcept
-    bint loss_adapts "ok_loss_adapts"(const Loss* loss) noexcept
-    double loss_curvature "ok_loss_curvature"(const Loss* loss, double z, double y) noexcept
-    double loss_scalar_gradient "ok_loss_scalar_gradient"(const Loss* loss, double z, double y) noexcept
-    bint loss_has_width "ok_loss_has_width"(const Loss* loss) noexcept
-    double loss_compared "ok_loss_compared"(const Loss* loss, double z, double y) noexcept
-    double loss_moved_scalar "ok_loss_moved_scalar"(const Loss* loss, double scalar) noexcept
-    double loss_implicit "ok_loss_implicit"(const Loss* loss, double z, double y, double k, double size) noexcept
+    double loss_value "ok_loss_value"(const Loss* loss, double z, double y)
+    double loss_derivative "ok_loss_derivative"(const Loss* loss, double z, double y)
+    bint loss_grows_like_square "ok_loss_grows_like_square"(const Loss* loss)
+    bint loss_is_smooth "ok_loss_is_smooth"(const Loss* loss)
+    double loss_cap "ok_loss_cap"(const Loss* loss, double side)
+    bint loss_adapts "ok_loss_adapts"(const Loss* loss)
+    double loss_curvature "ok_loss_curvature"(const Loss* loss, double z, double y)
+    double loss_scalar_gradient "ok_loss_scalar_gradient"(const Loss* loss, double z, double y)
+    bint loss_has_width "ok_loss_has_width"(const Loss* loss)
+    double loss_compared "ok_loss_compared"(const Loss* loss, double z, double y)
+    double loss_moved_scalar "ok_loss_moved_scalar"(const Loss* loss, double scalar)
+    double loss_implicit "ok_loss_implicit"(const Loss* loss, double z, double y, double k, double size)
 
     ctypedef struct Bracket "ok_bracket":
         bint done
 
-    void bracket_start "ok_bracket_start"(Bracket* bracket, double low, double high) noexcept
-    double bracket_next "ok_bracket_next"(Bracket* bracket, double x, double value, double slope) noexcept
+    void bracket_start "ok_bracket_start"(Bracket* bracket, double low, double high)
+    double bracket_next "ok_bracket_next"(Bracket* bracket, double x, double value, double slope)

@@ -1,17 +1,17 @@
-"""Moves in one direction: how a score and a label change the hypothesis. Each formula exists here, or in moves.h, and nowhere
-else.
+"""Moves in one direction: how a score and a label change the hypothesis. Each formula exists here, or in moves.h, and
+nowhere else.
 
-A move is a linear transform of all old coefficients, the true coefficients of one new term, a change of the offset and a
-new value of the loss's scalar.  Nothing here carries it out.
+A move is a linear transform of all old coefficients, the true coefficients of one new term, a change of the offset and
+a new value of the loss's scalar.  Nothing here carries it out.
 
-The formulas see one dimension.  With one output that is the output itself.  With the hinges of many
-outputs it is the direction e_y - e_r from the runner-up r to the label y: the score is the margin
-f(x, y) - f(x, r), the kernel is k(x, x) |Phi(y) - Phi(r)|^2, and the formulas are the same.
+The formulas see one dimension.  With one output that is the output itself.  With the hinges of many outputs it is the
+direction e_y - e_r from the runner-up r to the label y: the score is the margin f(x, y) - f(x, r), the kernel is k(x,
+x) |Phi(y) - Phi(r)|^2, and the formulas are the same.
 """
 from libc.math cimport exp, fabs, fmax, sqrt
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
-from onlinekernels._core.formulas.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_cap, loss_curvature, loss_implicit,
-                                         loss_is_smooth, loss_moved_scalar)
+from onlinekernels._core.formulas.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_cap, loss_curvature,
+                                                  loss_implicit, loss_is_smooth, loss_moved_scalar)
 
 cdef extern from "moves.h" nogil:
     ctypedef struct Shift "ok_shift":
@@ -26,14 +26,15 @@ cdef extern from "moves.h" nogil:
     Shift implicit_shift_by "ok_implicit_shift_by"(double shrink, double alpha) noexcept
     Shift implicit_shift "ok_implicit_shift"(const Loss* loss, double shrink, double size, double offsets, double z,
                                              double y, double k) noexcept
-    double scalar_step "ok_scalar_step"(const Loss* loss, double shared, double weight, double gradient, double compared,
-                                        double* gap, double* gap_weight) noexcept
+    double scalar_step "ok_scalar_step"(const Loss* loss, double shared, double weight, double gradient,
+                                        double compared, double* gap, double* gap_weight) noexcept
 
 cdef enum StepCode:
     FIXED = 0
     INVERSE_SQRT = 1
     DECAYING = 2
     ADAPTED = 3         # MetaDescent: the rate is where it begins
+    TABLED = 4          # a step in Python, which has been asked for the examples that come
 
 cdef struct Step:
     int code            # a `StepCode`
@@ -41,6 +42,8 @@ cdef struct Step:
     double delay        # tau of V (59)
     double meta_rate    # mu of V (33)
     double memory       # lambda of V (34)
+    const double* sizes # those that are tabled,
+    long long first     # from this example on
 
 cdef struct Descent:
     # What a step for each weight needs to know
@@ -66,7 +69,7 @@ cdef struct Standing:
     Loss loss           # with the current value of its scalar
     Pace pace           # of the loss's scalar
     Norms norms         # of f
-    Norms ahead         # the same of the output ahead of the labels, which is none of f's
+    Norms future         # the same of the output ahead of the labels, which is none of f's
     bint has_offset     # whether offsets are learned
     bint keeps_square   # whether |f|^2 follows every move
 
@@ -92,7 +95,7 @@ cdef struct Move:
     double compared                                 # what a nu-loss held the old one against,
     Pace pace                                       # and what its own step becomes
     Norms norms                                     # of the hypothesis after the move
-    Norms ahead                                     # the same of the output ahead of the labels
+    Norms future                                     # the same of the output ahead of the labels
 
 
 cdef inline bint is_bounded(double number) noexcept nogil:
@@ -112,6 +115,8 @@ cdef inline bint coefficient_is_bounded(double alpha, double k) noexcept nogil:
 
 cdef inline double step_size(const Step* step, long long t) noexcept nogil:
     """eta_t; t counts examples from 1."""
+    if step.code == TABLED:
+        return step.sizes[t - step.first]
     if step.code == INVERSE_SQRT:
         return step.rate / sqrt(<double> t)                                 # K Thm 4
     if step.code == DECAYING:
@@ -131,7 +136,7 @@ cdef inline double capped(double eta, double stiffness) noexcept nogil:
 
 
 cdef inline double moved_logarithm(const Loss* loss, double size, double gradient) noexcept nogil:
-    """The scalar after a step of its logarithm, so that it stays positive: V (55), (56), with dl/deps for the printed sign."""
+    """The scalar after a step of its logarithm, so that it stays positive: V (55), (56) with erratum: dl/deps."""
     return loss_moved_scalar(loss, loss.scalar * exp(-size * loss.scalar * gradient))
 
 
@@ -206,7 +211,7 @@ cdef inline void implicit_move(const Loss* loss, const Pace* pace, double eta, d
 
 cdef inline double implicit_grip(const Loss* loss, double size, double alpha, double score, double target,
                                  double k) noexcept nogil:
-    """How an implicit step gives in: if what it starts from is larger by u at x, the new coefficient is smaller by grip u.
+    """If what an implicit step starts from is larger by u at x, the new coefficient is smaller by grip u.
 
     (1 / q + k)^-1 for the second derivative q of size l at the new score; at a kink that holds it, 1 / k.
     """
@@ -220,16 +225,16 @@ cdef inline double implicit_grip(const Loss* loss, double size, double alpha, do
 cdef inline void trace_transform(double shrink, double memory, Move* move) noexcept nogil:
     """What an implicit step does to the old coefficients of f and of v, its derivative with respect to log eta.
 
-    f_{t+1} = f_t - eta g(f_{t+1}), where g is the gradient of the example's regularized risk. So
-    v_{t+1} = (1 + eta g')^-1 (memory v_t + f_{t+1} - f_t), and 1 + eta g' is 1 / shrink apart from the direction k(x, .).
+    f_{t+1} = f_t - eta g(f_{t+1}), where g is the gradient of the example's regularized risk. So v_{t+1} = (1 + eta
+    g')^-1 (memory v_t + f_{t+1} - f_t), and 1 + eta g' is 1 / shrink apart from the direction k(x, .).
     """
     move.transform[0][0] = shrink
     move.transform[1][0] = -shrink * (1.0 - shrink)
     move.transform[1][1] = shrink * regular(memory)
 
 
-cdef inline void moved_norms(const Move* move, double a_f, double a_v, double b_f, double aka, double akb, const Norms* old,
-                             Norms* new) noexcept nogil:
+cdef inline void moved_norms(const Move* move, double a_f, double a_v, double b_f, double aka, double akb,
+                             const Norms* old, Norms* new) noexcept nogil:
     """<f, v> and |f|^2 after old coefficients are transformed and the term (a, b) has come, with a'f(x) and so on."""
     cdef double shrink = move.transform[0][0], mixed = move.transform[1][0], kept = move.transform[1][1]
     new.product = (shrink * (mixed * old.square + kept * old.product + b_f) + mixed * a_f + kept * a_v + akb)
@@ -283,8 +288,8 @@ cdef inline void stand_still(Move* move) noexcept nogil:
 cdef inline void ball_move(double radius, double square, const View* view, Move* move) noexcept nogil:
     """Ballseptron (Shalev-Shwartz and Singer): the Perceptron's update with a point of the ball around x.
 
-    After a mistake that is x itself.  If x is on the right side but the hyperplane cuts its ball, it is the point that is
-    farthest on the wrong side, x - y r w / |w|, and w + y x - r w / |w| = (1 - r / |w|) w + y x.
+    After a mistake that is x itself.  If x is on the right side but the hyperplane cuts its ball, it is the point that
+    is farthest on the wrong side, x - y r w / |w|, and w + y x - r w / |w| = (1 - r / |w|) w + y x.
     """
     cdef double length = sqrt(square), margin = view.target * view.bare
     stand_still(move)
@@ -299,8 +304,8 @@ cdef inline bint relaxed_move(bint aggressive, double square, const View* view, 
     """ROMMA (Li and Long): the shortest w with y w.x >= 1 and w.w_t >= |w_t|^2.
 
     Both constraints are met with equality, w = c w_t + d x, unless the first alone implies the other (or, for w
-    parallel to x, there is nothing to solve): then w = y x / |x|^2.  So it is where nothing separates the examples,
-    and |w| |x| would exceed 1e5: the error of |w|^2 is about 1e-16 |w|^2 |x|^2 of it.  True if that was the reason.
+    parallel to x, there is nothing to solve): then w = y x / |x|^2.  So it is where nothing separates the examples, and
+    |w| |x| would exceed 1e5: the error of |w|^2 is about 1e-16 |w|^2 |x|^2 of it.  True if that was the reason.
     """
     cdef double y = view.target, f = view.bare, product = view.k * square, rest = product - f * f, c, d
     cdef bint too_long = False

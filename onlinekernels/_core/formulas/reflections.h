@@ -1,10 +1,11 @@
 /* Points leave a Cholesky factor: reflections that bring what is left back to a triangle.
  *
- * Rows of L that stay, [L_k L_g] with the columns of those that leave behind the others, are a triangle and g columns more.
- * Column after column, a reflection of coordinate a and the g behind takes all of row a to its diagonal: L_k' L_k'^T is
- * L_k L_k^T + L_g L_g^T.  Whatever else is in these coordinates takes the same reflections I - v v^T, |v|^2 = 2.  They are applied
- * OK_REFLECTED at a time: the product of those with the columns Y of v is I - Y N^-T Y^T, where N is the lower triangle of Y^T Y with
- * 1 on its diagonal, and since each v has one coordinate of its own beside the g, Y is a diagonal over a matrix of g rows.
+ * Rows of L that stay, [L_k L_g] with the columns of those that leave behind the others, are a triangle and g columns
+ * more. Column after column, a reflection of coordinate a and the g behind takes all of row a to its diagonal: L_k'
+ * L_k'^T is L_k L_k^T + L_g L_g^T. Whatever else is in these coordinates takes the same reflections I - v v^T, |v|^2 =
+ * 2. They are applied OK_REFLECTED at a time: the product of those with the columns Y of v is I - Y N^-T Y^T, where N
+ * is the lower triangle of Y^T Y with 1 on its diagonal, and since each v has one coordinate of its own beside the g, Y
+ * is a diagonal over a matrix of g rows.
  */
 #ifndef ONLINEKERNELS_REFLECTIONS_H
 #define ONLINEKERNELS_REFLECTIONS_H
@@ -25,8 +26,9 @@ typedef struct {
 /* Numbers that n reflections need beside `work`. */
 OK_INLINE ptrdiff_t ok_reflections_size(ptrdiff_t n, ptrdiff_t more) { return n * (1 + more + OK_REFLECTED); }
 
-/* Apply those from a on, at most OK_REFLECTED, to some columns of X: a row for each coordinate, first those that stay. */
-OK_STATIC OK_CLONES void ok_reflect_panel(const ok_reflections *h, ptrdiff_t a, double *X, ptrdiff_t stride, ptrdiff_t columns)
+/* Apply those from a on, at most OK_REFLECTED, to columns of X: a row for each coordinate, first those that stay. */
+OK_STATIC OK_CLONES void ok_reflect_panel(const ok_reflections *h, ptrdiff_t a, double *X, ptrdiff_t stride,
+                                          ptrdiff_t columns)
 {
     const ptrdiff_t count = h->n - a < OK_REFLECTED ? h->n - a : OK_REFLECTED, more = h->more;
     const double *tails = h->tails + a * more;
@@ -53,7 +55,8 @@ OK_STATIC void ok_reflect(const ok_reflections *h, double *X, ptrdiff_t stride, 
 }
 
 /* The reflection of coordinate a, applied to `width` columns of X from the panel's first on. */
-OK_STATIC OK_CLONES void ok_next_reflection(const ok_reflections *h, ptrdiff_t a, ptrdiff_t panel, double *X, ptrdiff_t stride)
+OK_STATIC OK_CLONES void ok_next_reflection(const ok_reflections *h, ptrdiff_t a, ptrdiff_t panel, double *X,
+                                            ptrdiff_t stride)
 {
     const ptrdiff_t more = h->more, width = h->n - panel < OK_REFLECTED ? h->n - panel : OK_REFLECTED;
     double *own = X + a * stride + panel, *others = X + h->n * stride + panel, *tail = h->tails + a * more;
@@ -79,7 +82,7 @@ OK_STATIC OK_CLONES void ok_next_reflection(const ok_reflections *h, ptrdiff_t a
     h->meet[a * OK_REFLECTED + a - panel] = 1.0;
 }
 
-/* Find the reflections that make the first n columns of X, which are the rows of L that stay, a triangle, and apply them to all. */
+/* Find and apply the reflections that make the first n columns of X, the rows of L that stay, a triangle. */
 OK_STATIC void ok_find_reflections(const ok_reflections *h, double *X, ptrdiff_t stride, ptrdiff_t columns)
 {
     ptrdiff_t panel, a, end;

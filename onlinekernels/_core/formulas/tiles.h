@@ -1,15 +1,14 @@
-/* Products of matrices of some hundred rows, where their structure (triangles, few rows, one side in use) saves more than NumPy's
- * speed is worth.
+/* Products of matrices of some hundred rows, which cannot fail, and need no interpreter.
  *
- * Matrices are row-major, with so many numbers between the beginnings of two rows as their stride says.  A product is made of
- * tiles, four rows by OK_LANES columns, whose sums stay in registers.
+ * Matrices are row-major, with so many numbers between the beginnings of two rows as their stride says. A product is
+ * made of tiles, four rows by OK_LANES columns, whose sums stay in registers.
  */
 #ifndef ONLINEKERNELS_TILES_H
 #define ONLINEKERNELS_TILES_H
 
 #include "vecmath.h"
 
-/* tile = some rows of A, four or one, times OK_LANES columns of B.  Entry (r, s) of A is A[r * a_row + s * a_column]. */
+/* tile = some rows of A, four or one, times OK_LANES columns of B. Entry (r, s) of A is A[r * a_row + s * a_column]. */
 OK_INLINE void ok_tile(ptrdiff_t rows, const double *A, ptrdiff_t a_row, ptrdiff_t a_column, ptrdiff_t inner,
                        const double *OK_RESTRICT B, ptrdiff_t b_stride, double *OK_RESTRICT tile)
 {
@@ -42,9 +41,10 @@ OK_INLINE void ok_tile(ptrdiff_t rows, const double *A, ptrdiff_t a_row, ptrdiff
     }
 }
 
-/* C = A B, row r up to column `upto` + r at least.  Where there are less than OK_LANES columns, rows of B should be that long. */
-OK_STATIC OK_CLONES void ok_product(double *C, ptrdiff_t c_stride, ptrdiff_t rows, ptrdiff_t columns, const double *A, ptrdiff_t a_row,
-                                    ptrdiff_t a_column, ptrdiff_t inner, const double *B, ptrdiff_t b_stride, ptrdiff_t upto)
+/* C = A B, row r up to column `upto` + r at least. Rows of B should have room for OK_LANES numbers. */
+OK_STATIC OK_CLONES void ok_product(double *C, ptrdiff_t c_stride, ptrdiff_t rows, ptrdiff_t columns, const double *A,
+                                    ptrdiff_t a_row, ptrdiff_t a_column, ptrdiff_t inner, const double *B,
+                                    ptrdiff_t b_stride, ptrdiff_t upto)
 {
     ptrdiff_t r, j, p, l, s, count;
     for (r = 0; r < rows; r += count) {
@@ -75,18 +75,9 @@ OK_STATIC OK_CLONES void ok_product(double *C, ptrdiff_t c_stride, ptrdiff_t row
     }
 }
 
-/* How many multiplications a product has that takes less time by tiles than to call a BLAS. */
-OK_STATIC ptrdiff_t ok_few_multiplications(void)
-{
-#ifdef OK_HAS_CLONES
-    return __builtin_cpu_supports("avx512f") ? 1000000 : __builtin_cpu_supports("avx2") ? 300000 : 30000;
-#else
-    return 30000;
-#endif
-}
-
 /* Rows of X become the columns of T. */
-OK_STATIC void ok_turn(const double *X, ptrdiff_t stride, ptrdiff_t rows, ptrdiff_t columns, double *OK_RESTRICT T, ptrdiff_t t_stride)
+OK_STATIC void ok_transpose(const double *X, ptrdiff_t stride, ptrdiff_t rows, ptrdiff_t columns, double *OK_RESTRICT T,
+                       ptrdiff_t t_stride)
 {
     ptrdiff_t i, j;
     for (j = 0; j < columns; j++)
@@ -94,8 +85,9 @@ OK_STATIC void ok_turn(const double *X, ptrdiff_t stride, ptrdiff_t rows, ptrdif
 }
 
 /* C -= A B for four rows or one, and at most OK_LANES columns of B, which are followed by so many that may be read. */
-OK_INLINE void ok_subtract_tile(double *C, ptrdiff_t c_stride, ptrdiff_t rows, ptrdiff_t from, ptrdiff_t columns, const double *A,
-                                ptrdiff_t a_row, ptrdiff_t a_column, ptrdiff_t inner, const double *B, ptrdiff_t b_stride)
+OK_INLINE void ok_subtract_tile(double *C, ptrdiff_t c_stride, ptrdiff_t rows, ptrdiff_t from, ptrdiff_t columns,
+                                const double *A, ptrdiff_t a_row, ptrdiff_t a_column, ptrdiff_t inner, const double *B,
+                                ptrdiff_t b_stride)
 {
     double tile[4 * OK_LANES];
     ptrdiff_t r, l;
@@ -108,13 +100,15 @@ OK_INLINE void ok_subtract_tile(double *C, ptrdiff_t c_stride, ptrdiff_t rows, p
             for (l = from; l < columns; l++) C[r * c_stride + l] -= tile[r * OK_LANES + l];
 }
 
-OK_INLINE void ok_subtract_tiles(double *C, ptrdiff_t c_stride, ptrdiff_t rows, ptrdiff_t columns, const double *A, ptrdiff_t a_row,
-                                 ptrdiff_t a_column, ptrdiff_t inner, const double *B, ptrdiff_t b_stride)
+OK_INLINE void ok_subtract_tiles(double *C, ptrdiff_t c_stride, ptrdiff_t rows, ptrdiff_t columns, const double *A,
+                                 ptrdiff_t a_row, ptrdiff_t a_column, ptrdiff_t inner, const double *B,
+                                 ptrdiff_t b_stride)
 {
     ptrdiff_t j = 0, r, s, back;
     for (; j < columns && columns >= OK_LANES; j += OK_LANES) {
         back = j + OK_LANES <= columns ? 0 : j + OK_LANES - columns; /* the last tile begins where others have been */
-        ok_subtract_tile(C + j - back, c_stride, rows, back, OK_LANES, A, a_row, a_column, inner, B + j - back, b_stride);
+        ok_subtract_tile(C + j - back, c_stride, rows, back, OK_LANES, A, a_row, a_column, inner, B + j - back,
+                         b_stride);
     }
     for (; j < columns; j++)
         for (r = 0; r < rows; r++)
@@ -122,8 +116,9 @@ OK_INLINE void ok_subtract_tiles(double *C, ptrdiff_t c_stride, ptrdiff_t rows, 
 }
 
 /* C -= A B.  B may be other rows of C. */
-OK_INLINE void ok_subtract_product(double *C, ptrdiff_t c_stride, ptrdiff_t rows, ptrdiff_t columns, const double *A, ptrdiff_t a_row,
-                                   ptrdiff_t a_column, ptrdiff_t inner, const double *B, ptrdiff_t b_stride)
+OK_INLINE void ok_subtract_product(double *C, ptrdiff_t c_stride, ptrdiff_t rows, ptrdiff_t columns, const double *A,
+                                   ptrdiff_t a_row, ptrdiff_t a_column, ptrdiff_t inner, const double *B,
+                                   ptrdiff_t b_stride)
 {
     ptrdiff_t r = 0;
     for (; r + 4 <= rows; r += 4)
@@ -133,20 +128,21 @@ OK_INLINE void ok_subtract_product(double *C, ptrdiff_t c_stride, ptrdiff_t rows
 }
 
 /* row -= c times another one, four of them at a time */
-OK_INLINE void ok_subtract_rows(double *OK_RESTRICT row, const double *B, ptrdiff_t stride, const double *c, ptrdiff_t c_stride,
-                                ptrdiff_t count, ptrdiff_t m)
+OK_INLINE void ok_subtract_rows(double *OK_RESTRICT row, const double *B, ptrdiff_t stride, const double *c,
+                                ptrdiff_t c_stride, ptrdiff_t count, ptrdiff_t m)
 {
     ptrdiff_t s = 0, j;
     for (; s + 4 <= count; s += 4) {
         const double *b0 = B + s * stride, *b1 = b0 + stride, *b2 = b1 + stride, *b3 = b2 + stride;
-        const double c0 = c[s * c_stride], c1 = c[(s + 1) * c_stride], c2 = c[(s + 2) * c_stride], c3 = c[(s + 3) * c_stride];
+        const double *four = c + s * c_stride;
+        const double c0 = four[0], c1 = four[c_stride], c2 = four[2 * c_stride], c3 = four[3 * c_stride];
         for (j = 0; j < m; j++) row[j] -= c0 * b0[j] + c1 * b1[j] + c2 * b2[j] + c3 * b3[j];
     }
     for (; s < count; s++)
         for (j = 0; j < m; j++) row[j] -= c[s * c_stride] * B[s * stride + j];
 }
 
-/* Inner products of four rows with four rows of d numbers.  Sixteen sums of OK_WIDE numbers stay in registers of AVX-512. */
+/* Inner products of four rows with four rows of d numbers; sixteen sums of OK_WIDE numbers stay in registers. */
 #define OK_WIDE 8
 
 OK_INLINE void ok_inner_tile(const double *const *a, const double *const *b, ptrdiff_t d, double *OK_RESTRICT tile)
@@ -189,9 +185,9 @@ OK_STATIC OK_CLONES void ok_gram(const double *X, ptrdiff_t m, ptrdiff_t d, doub
         }
 }
 
-/* Inner products of m rows of X with n rows of S, all of d numbers.  Four of S stay in the fast cache while X passes by. */
-OK_STATIC OK_CLONES void ok_inner_block(const double *X, ptrdiff_t m, const double *S, ptrdiff_t n, ptrdiff_t d, double *OK_RESTRICT out,
-                                        ptrdiff_t stride)
+/* Inner products of m rows of X with n rows of S, of d numbers. Four of S stay in the fast cache while X passes by. */
+OK_STATIC OK_CLONES void ok_inner_block(const double *X, ptrdiff_t m, const double *S, ptrdiff_t n, ptrdiff_t d,
+                                        double *OK_RESTRICT out, ptrdiff_t stride)
 {
     const double *a[4], *b[4];
     double tile[16];
@@ -207,9 +203,10 @@ OK_STATIC OK_CLONES void ok_inner_block(const double *X, ptrdiff_t m, const doub
     }
 }
 
-/* Squared distances of m rows to n points, whose features are the rows of T, never negative; squares are those of their lengths. */
-OK_STATIC OK_CLONES void ok_distance_block(const double *X, const double *own, ptrdiff_t m, const double *T, ptrdiff_t t_stride,
-                                           const double *squares, ptrdiff_t n, ptrdiff_t d, double *OK_RESTRICT out, ptrdiff_t stride)
+/* Squared distances, never negative, of m rows to n points with these squares, whose features are the rows of T. */
+OK_STATIC OK_CLONES void ok_distance_block(const double *X, const double *own, ptrdiff_t m, const double *T,
+                                           ptrdiff_t t_stride, const double *squares, ptrdiff_t n, ptrdiff_t d,
+                                           double *OK_RESTRICT out, ptrdiff_t stride)
 {
     double tile[4 * OK_LANES];
     ptrdiff_t r, j, p, l, s, count;
@@ -234,7 +231,7 @@ OK_STATIC OK_CLONES void ok_distance_block(const double *X, const double *own, p
     }
 }
 
-/* Whether inner products take less time so than by a BLAS, which has more to prepare: with AVX-512, and not for a few features. */
+/* Whether inner products take less time so than by a BLAS, which has more to prepare: with AVX-512, many features. */
 OK_STATIC int ok_gram_pays(ptrdiff_t d)
 {
 #ifdef OK_HAS_CLONES

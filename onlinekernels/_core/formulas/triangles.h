@@ -1,14 +1,14 @@
 /* Triangular systems and products with the rows of a matrix, for matrices of some hundred rows.
  *
  * Matrices are row-major, with so many numbers between the beginnings of two rows as their stride says.  L is lower
- * triangular with a diagonal without zeros; what is above the diagonal is not read.  Larger products are NumPy's.
+ * triangular with a diagonal without zeros; what is above the diagonal is not read.
  */
 #ifndef ONLINEKERNELS_TRIANGLES_H
 #define ONLINEKERNELS_TRIANGLES_H
 
 #include "tiles.h"
 
-enum { OK_PANEL = 256 }; /* columns of L that are turned at a time */
+enum { OK_PANEL = 256 }; /* columns of L that are transposed at a time */
 
 /* Sum of all lanes, in a tree, so that no addition waits for all others. */
 OK_INLINE double ok_sum_of_lanes(double *lane)
@@ -86,20 +86,22 @@ OK_INLINE void ok_solve_one(const double *L, ptrdiff_t stride, ptrdiff_t n, doub
 }
 
 /* Rows of L from `i` on, at most OK_LANES of them, take what is known of the m rows of X: X_i -= X L_i^T. */
-OK_INLINE void ok_subtract_known(const double *L, ptrdiff_t stride, ptrdiff_t i, ptrdiff_t width, double *X, ptrdiff_t x_stride,
-                                 ptrdiff_t m)
+OK_INLINE void ok_subtract_known(const double *L, ptrdiff_t stride, ptrdiff_t i, ptrdiff_t width, double *X,
+                                 ptrdiff_t x_stride, ptrdiff_t m)
 {
-    double turned[OK_PANEL * OK_LANES];
+    double transposed[OK_PANEL * OK_LANES];
     ptrdiff_t first, r, s, l;
-    if (width < OK_LANES) memset(turned, 0, sizeof turned);
+    if (width < OK_LANES) memset(transposed, 0, sizeof transposed);
     for (first = 0; first < i; first += OK_PANEL) {
         const ptrdiff_t count = i - first < OK_PANEL ? i - first : OK_PANEL;
         for (l = 0; l < width; l++)
-            for (s = 0; s < count; s++) turned[s * OK_LANES + l] = L[(i + l) * stride + first + s];
+            for (s = 0; s < count; s++) transposed[s * OK_LANES + l] = L[(i + l) * stride + first + s];
         for (r = 0; r + 4 <= m; r += 4)
-            ok_subtract_tile(X + r * x_stride + i, x_stride, 4, 0, width, X + r * x_stride + first, x_stride, 1, count, turned, OK_LANES);
+            ok_subtract_tile(X + r * x_stride + i, x_stride, 4, 0, width, X + r * x_stride + first, x_stride, 1, count,
+                             transposed, OK_LANES);
         for (; r < m; r++)
-            ok_subtract_tile(X + r * x_stride + i, x_stride, 1, 0, width, X + r * x_stride + first, x_stride, 1, count, turned, OK_LANES);
+            ok_subtract_tile(X + r * x_stride + i, x_stride, 1, 0, width, X + r * x_stride + first, x_stride, 1, count,
+                             transposed, OK_LANES);
     }
 }
 
@@ -117,7 +119,8 @@ OK_INLINE void ok_solve_lanes(const double *L, ptrdiff_t stride, ptrdiff_t n, do
 }
 
 /* Columns from i on, at most OK_LANES, of the m rows of X, from which all that is known has been subtracted. */
-OK_INLINE void ok_solve_corner(const double *L, ptrdiff_t stride, ptrdiff_t i, ptrdiff_t width, double *X, ptrdiff_t x_stride, ptrdiff_t m)
+OK_INLINE void ok_solve_corner(const double *L, ptrdiff_t stride, ptrdiff_t i, ptrdiff_t width, double *X,
+                               ptrdiff_t x_stride, ptrdiff_t m)
 {
     double x[OK_LANES * OK_LANES] = {0};
     ptrdiff_t r, p, q;
@@ -131,8 +134,9 @@ OK_INLINE void ok_solve_corner(const double *L, ptrdiff_t stride, ptrdiff_t i, p
     }
 }
 
-/* L x = b in place, for each of the m rows of X: OK_LANES rows of L at a time, first what is known of x, then the corner. */
-OK_STATIC OK_CLONES void ok_solve_rows(const double *L, ptrdiff_t stride, ptrdiff_t n, double *X, ptrdiff_t x_stride, ptrdiff_t m)
+/* L x = b in place, for m rows of X: OK_LANES rows of L at a time, first what is known of x, then the corner. */
+OK_STATIC OK_CLONES void ok_solve_rows(const double *L, ptrdiff_t stride, ptrdiff_t n, double *X, ptrdiff_t x_stride,
+                                       ptrdiff_t m)
 {
     ptrdiff_t i, r;
     if (m < 4) {
@@ -146,7 +150,7 @@ OK_STATIC OK_CLONES void ok_solve_rows(const double *L, ptrdiff_t stride, ptrdif
     }
 }
 
-/* A symmetric matrix, of which the lower triangle is read, becomes its Cholesky factor there; 0 unless it is positive definite. */
+/* The lower triangle of a symmetric matrix becomes its Cholesky factor; 0 unless it is positive definite. */
 OK_STATIC OK_CLONES int ok_decompose(double *A, ptrdiff_t stride, ptrdiff_t n)
 {
     ptrdiff_t i, r, s, j;
@@ -171,7 +175,8 @@ OK_STATIC OK_CLONES int ok_decompose(double *A, ptrdiff_t stride, ptrdiff_t n)
 }
 
 /* L X = B in place, for a matrix B of n rows of length m. */
-OK_STATIC OK_CLONES void ok_solve_block(const double *L, ptrdiff_t stride, ptrdiff_t n, double *B, ptrdiff_t b_stride, ptrdiff_t m)
+OK_STATIC OK_CLONES void ok_solve_block(const double *L, ptrdiff_t stride, ptrdiff_t n, double *B, ptrdiff_t b_stride,
+                                        ptrdiff_t m)
 {
     ptrdiff_t i, r, j;
     for (i = 0; i < n; i += 4) {
@@ -236,8 +241,8 @@ OK_STATIC OK_CLONES void ok_invert_lower(const double *L, ptrdiff_t stride, ptrd
             for (j = 0; j < n; j++) Z[r * z_stride + j] = 0.0;
         /* Rows of Z are as long as their number, so columns from j on have nothing before row j. */
         for (j = 0; j < i; j += 2 * OK_LANES)
-            ok_subtract_product(Z + i * z_stride + j, z_stride, rows, i - j < 2 * OK_LANES ? i - j : 2 * OK_LANES, L + i * stride + j,
-                                stride, 1, i - j, Z + j * z_stride + j, z_stride);
+            ok_subtract_product(Z + i * z_stride + j, z_stride, rows, i - j < 2 * OK_LANES ? i - j : 2 * OK_LANES,
+                                L + i * stride + j, stride, 1, i - j, Z + j * z_stride + j, z_stride);
         for (r = i; r < i + rows; r++) {
             double *row = Z + r * z_stride;
             const double scale = 1.0 / L[r * (stride + 1)];
@@ -258,8 +263,8 @@ OK_STATIC OK_CLONES void ok_column_squares(const double *Z, ptrdiff_t n, double 
 }
 
 /* A row of L and its column of L L^T go: rows below move up by one, and rotations bring their entries from column p on,
- * of which there is one too many, back to a triangle.  c and s have room for n numbers.  Four rows take a rotation at a time,
- * since each has to wait for its own result. */
+ * of which there is one too many, back to a triangle. c and s have room for n numbers. Four rows take a rotation at a
+ * time, since each has to wait for its own result. */
 OK_STATIC OK_CLONES void ok_remove_row(double *L, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t p, double *c, double *s)
 {
     ptrdiff_t i, k, r, j;
@@ -295,8 +300,8 @@ OK_STATIC OK_CLONES void ok_remove_row(double *L, ptrdiff_t stride, ptrdiff_t n,
 }
 
 /* The next row of a pivoted factor: V_k = (R_b - sum_(r<k) V_rb V_r) / root, where row b of R is given. */
-OK_STATIC OK_CLONES void ok_eliminate(const double *OK_RESTRICT R, ptrdiff_t b, double root, double *V, ptrdiff_t stride, ptrdiff_t k,
-                                      ptrdiff_t n)
+OK_STATIC OK_CLONES void ok_eliminate(const double *OK_RESTRICT R, ptrdiff_t b, double root, double *V,
+                                      ptrdiff_t stride, ptrdiff_t k, ptrdiff_t n)
 {
     double *row = V + k * stride;
     ptrdiff_t j;
@@ -305,9 +310,10 @@ OK_STATIC OK_CLONES void ok_eliminate(const double *OK_RESTRICT R, ptrdiff_t b, 
     for (j = 0; j < n; j++) row[j] /= root;
 }
 
-/* Column r of a Cholesky factor whose columns are the rows of T, up to row n; it holds that of the matrix, and root is its diagonal.
- * What it explains of later rows is added to their squares. */
-OK_STATIC OK_CLONES void ok_next_column(double *T, ptrdiff_t stride, ptrdiff_t r, ptrdiff_t n, double root, double *OK_RESTRICT squares)
+/* Column r of a Cholesky factor whose columns are the rows of T, up to row n; it holds that of the matrix, and root is
+ * its diagonal. What it explains of later rows is added to their squares. */
+OK_STATIC OK_CLONES void ok_next_column(double *T, ptrdiff_t stride, ptrdiff_t r, ptrdiff_t n, double root,
+                                        double *OK_RESTRICT squares)
 {
     double *row = T + r * stride;
     const double scale = 1.0 / root;
@@ -348,10 +354,12 @@ OK_STATIC OK_CLONES double ok_largest_above(const double *x, double share, const
     return largest;
 }
 
-/* Points of a kernel matrix K leave, k of them so far; Z = L^-1, Q = K^-1 = Z^T Z of all n.  Now b leaves: row k of V, the next of a
- * pivoted factor of Q, and what is left of the diagonal of Q (not less than `least`) and of the rows of alpha. */
-OK_STATIC OK_CLONES void ok_leave(const double *Z, ptrdiff_t n, ptrdiff_t b, double *V, ptrdiff_t k, double *OK_RESTRICT diagonal,
-                                  const double *OK_RESTRICT least, double *alpha, ptrdiff_t labels)
+/* Points of a kernel matrix K leave, k of them so far; Z = L^-1, Q = K^-1 = Z^T Z of all n. Now b leaves: row k of V,
+ * the next of a pivoted factor of Q, and what is left of the diagonal of Q (not less than `least`) and of the rows of
+ * alpha. */
+OK_STATIC OK_CLONES void ok_leave(const double *Z, ptrdiff_t n, ptrdiff_t b, double *V, ptrdiff_t k,
+                                  double *OK_RESTRICT diagonal, const double *OK_RESTRICT least, double *alpha,
+                                  ptrdiff_t labels)
 {
     double *OK_RESTRICT row = V + k * n;
     const double root = sqrt(diagonal[b]);
@@ -375,8 +383,8 @@ OK_STATIC OK_CLONES void ok_leave(const double *Z, ptrdiff_t n, ptrdiff_t b, dou
 }
 
 /* loss_i = sum_y alpha_yi^2 / diagonal_i */
-OK_STATIC OK_CLONES void ok_losses(const double *alpha, ptrdiff_t labels, ptrdiff_t n, const double *OK_RESTRICT diagonal,
-                                   double *OK_RESTRICT loss)
+OK_STATIC OK_CLONES void ok_losses(const double *alpha, ptrdiff_t labels, ptrdiff_t n,
+                                   const double *OK_RESTRICT diagonal, double *OK_RESTRICT loss)
 {
     ptrdiff_t y, i;
     for (i = 0; i < n; i++) loss[i] = 0.0;
@@ -386,8 +394,8 @@ OK_STATIC OK_CLONES void ok_losses(const double *alpha, ptrdiff_t labels, ptrdif
 }
 
 /* W <- c S + d I - W, for symmetric matrices of n rows; of W the lower triangle is read. */
-OK_STATIC OK_CLONES void ok_shrink_and_subtract(const double *OK_RESTRICT S, ptrdiff_t stride, ptrdiff_t n, double c, double d,
-                                                double *OK_RESTRICT W, ptrdiff_t w_stride)
+OK_STATIC OK_CLONES void ok_shrink_and_subtract(const double *OK_RESTRICT S, ptrdiff_t stride, ptrdiff_t n, double c,
+                                                double d, double *OK_RESTRICT W, ptrdiff_t w_stride)
 {
     ptrdiff_t i, j;
     for (i = 0; i < n; i++) {

@@ -1,12 +1,11 @@
 /* Vector mathematics of the hot loops: exp, dot products, kernel rows.
  *
- * Every function is a plain loop without branches that an ordinary compiler turns into vector code
- * at -O3, without fast-math and without -march.  Where the compiler can make several versions of a
- * function and choose one at load time (GCC or clang with glibc on x86-64), it makes three: AVX-512, AVX2
- * and the baseline.  Elsewhere (MSVC, other processors and systems, ONLINEKERNELS_NO_CLONES) there is one version.
+ * Every function is a plain loop without branches that an ordinary compiler turns into vector code at -O3, without
+ * fast-math and without -march. Where the compiler can make several versions of a function and choose one at load time
+ * (GCC or clang with glibc on x86-64), it makes three: AVX-512, AVX2 and the baseline. Elsewhere (MSVC, other
+ * processors and systems, ONLINEKERNELS_NO_CLONES) there is one version.
  *
- * NaN is never swallowed: comparisons are written so that a NaN passes through to the caller, who
- * reports it.
+ * NaN is never swallowed: comparisons are written so that a NaN passes through to the caller, who reports it.
  */
 #ifndef ONLINEKERNELS_VECMATH_H
 #define ONLINEKERNELS_VECMATH_H
@@ -16,7 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Earlier compilers choose the wrong one, or cannot: clang relies on the libgcc that comes with GCC 12 and glibc 2.36. */
+/* Earlier compilers choose the wrong one, or cannot: clang relies on the libgcc of GCC 12 and on glibc 2.36. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(ONLINEKERNELS_NO_CLONES)
 #if defined(__clang__) ? __clang_major__ >= 19 && __GLIBC_PREREQ(2, 36) : __GNUC__ >= 12
 #define OK_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -243,13 +242,13 @@ OK_STATIC OK_CLONES void ok_fourier_row(double *OK_RESTRICT row, double *OK_REST
         for (; i < n; i++) out[i] = ok_dot_inline##SUFFIX(S + i * d, x, d);                        \
     }                                                                                              \
     /* The same sums for few features: OK_LANES points side by side, of which there are n, and two rows. */\
-    OK_INLINE void ok_l1_tile##SUFFIX(const TYPE *a, const TYPE *b, const TYPE *turned, ptrdiff_t d,\
+    OK_INLINE void ok_l1_tile##SUFFIX(const TYPE *a, const TYPE *b, const TYPE *transposed, ptrdiff_t d,\
                                       TYPE *OK_RESTRICT tile)                                      \
     {                                                                                              \
         TYPE s0[OK_LANES] = {0}, s1[OK_LANES] = {0};                                               \
         ptrdiff_t j, l;                                                                            \
         for (j = 0; j < d; j++) {                                                                  \
-            const TYPE u = a[j], v = b[j], *t = turned + j * OK_LANES;                             \
+            const TYPE u = a[j], v = b[j], *t = transposed + j * OK_LANES;                             \
             for (l = 0; l < OK_LANES; l++) {                                                       \
                 const TYPE z = t[l];                                                               \
                 s0[l] += (TYPE)fabs((double)(u - z));                                              \
@@ -264,16 +263,16 @@ OK_STATIC OK_CLONES void ok_fourier_row(double *OK_RESTRICT row, double *OK_REST
     OK_INLINE void ok_narrow_l1_block##SUFFIX(const TYPE *X, ptrdiff_t m, const TYPE *S, ptrdiff_t n,\
                                               ptrdiff_t d, double *OK_RESTRICT out, ptrdiff_t stride)\
     {                                                                                              \
-        TYPE turned[OK_LANES * OK_LANES], tile[2 * OK_LANES];                                      \
+        TYPE transposed[OK_LANES * OK_LANES], tile[2 * OK_LANES];                                      \
         ptrdiff_t first, r, j, l;                                                                  \
-        memset(turned, 0, sizeof turned);                                                          \
+        memset(transposed, 0, sizeof transposed);                                                          \
         for (first = 0; first < n; first += OK_LANES) {                                            \
             const ptrdiff_t some = n - first < OK_LANES ? n - first : OK_LANES;                    \
             for (l = 0; l < some; l++)                                                             \
-                for (j = 0; j < d; j++) turned[j * OK_LANES + l] = S[(first + l) * d + j];         \
+                for (j = 0; j < d; j++) transposed[j * OK_LANES + l] = S[(first + l) * d + j];         \
             for (r = 0; r < m; r += 2) {                                                           \
                 double *own = out + r * stride + first, *next = r + 1 < m ? own + stride : own;    \
-                ok_l1_tile##SUFFIX(X + (r + 1 < m ? r + 1 : r) * d, X + r * d, turned, d, tile);   \
+                ok_l1_tile##SUFFIX(X + (r + 1 < m ? r + 1 : r) * d, X + r * d, transposed, d, tile);   \
                 if (some == OK_LANES)                                                              \
                     for (l = 0; l < OK_LANES; l++) next[l] = tile[l], own[l] = tile[OK_LANES + l]; \
                 else                                                                               \
@@ -350,7 +349,7 @@ OK_STATIC OK_CLONES void ok_axpy(double a, const double *x, double *OK_RESTRICT 
     for (i = 0; i < n; i++) y[i] += a * x[i];
 }
 
-/* Each weight's own step, V (4): eta <- eta max(1/2, 1 - mu g v), at most 1 / c, with g = c f - a x; return sum eta x^2. */
+/* Each weight's own step, V (4): eta <- eta max(1/2, 1 - mu g v) <= 1 / c, with g = c f - a x; sum eta x^2. */
 OK_STATIC OK_CLONES double ok_adapt_steps(const double *x, const double *f, const double *v, double *OK_RESTRICT eta,
                                           double a, double c, double mu, ptrdiff_t n)
 {
@@ -379,18 +378,6 @@ OK_STATIC OK_CLONES void ok_descend(const double *x, double *OK_RESTRICT f, doub
     for (j = 0; j < n; j++) {
         v[j] = memory * v[j] + eta[j] * (b * x[j] - c * f[j] - memory * c * v[j]);
         f[j] += eta[j] * (a * x[j] - c * f[j]);
-    }
-}
-
-/* out = c u + s v and u = c v - s u: a rotation of two rows, of which the second is wanted elsewhere. */
-OK_STATIC OK_CLONES void ok_rotate(double c, double s, double *OK_RESTRICT u, const double *v,
-                                   double *OK_RESTRICT out, ptrdiff_t n)
-{
-    ptrdiff_t i;
-    for (i = 0; i < n; i++) {
-        double a = u[i], b = v[i];
-        out[i] = c * a + s * b;
-        u[i] = c * b - s * a;
     }
 }
 
@@ -462,7 +449,7 @@ OK_STATIC OK_CLONES double ok_least(const double *x, ptrdiff_t n)
     return least;
 }
 
-/* Places of the numbers up to a limit, in order; returns how many.  Flags are bytes, so that eight are one word; most are 0. */
+/* Places of the numbers up to a limit, in order; returns how many. Flags are bytes, eight one word; most are 0. */
 OK_INLINE ptrdiff_t ok_places(const double *x, ptrdiff_t n, double limit, ptrdiff_t *OK_RESTRICT place)
 {
     unsigned char flag[512];
@@ -489,7 +476,7 @@ OK_INLINE ptrdiff_t ok_places(const double *x, ptrdiff_t n, double limit, ptrdif
     return found;
 }
 
-/* Places of the numbers up to a limit, in order, and rate (least - x) of each; returns how many.  place has room for one more. */
+/* Places (with room for one more) of the numbers up to a limit, and rate (least - x) of each; returns how many. */
 OK_STATIC OK_CLONES ptrdiff_t ok_nearby(const double *x, ptrdiff_t n, double limit, double least, double rate,
                                         ptrdiff_t *OK_RESTRICT place, double *OK_RESTRICT out)
 {
@@ -524,7 +511,8 @@ OK_STATIC OK_CLONES ptrdiff_t ok_smallest(const double *x, ptrdiff_t n, ptrdiff_
 }
 
 /* out_i = values[index_i stride] */
-OK_STATIC OK_CLONES void ok_gather(const double *values, ptrdiff_t stride, const ptrdiff_t *index, ptrdiff_t n, double *OK_RESTRICT out)
+OK_STATIC OK_CLONES void ok_gather(const double *values, ptrdiff_t stride, const ptrdiff_t *index, ptrdiff_t n,
+                                   double *OK_RESTRICT out)
 {
     ptrdiff_t i;
     for (i = 0; i < n; i++) out[i] = values[index[i] * stride];
@@ -556,21 +544,19 @@ OK_STATIC OK_CLONES void ok_gaussian_row(const double *inner, const double *squa
     }
 }
 
-OK_STATIC OK_CLONES void ok_laplacian_row(const double *distance, double rate,
-                                          double *OK_RESTRICT out, ptrdiff_t n)
+OK_STATIC OK_CLONES void ok_laplacian_row(const double *distance, double rate, double *OK_RESTRICT out, ptrdiff_t n)
 {
     ptrdiff_t j;
     for (j = 0; j < n; j++) out[j] = ok_exp(-rate * distance[j]);
 }
 
 /* scale * (inner + tilt_j + own) + bias: an inner product taken about an origin and brought back. */
-OK_STATIC OK_CLONES void ok_affine_row(const double *inner, const double *tilt, double own,
-                                       double scale, double bias, double *OK_RESTRICT out,
-                                       ptrdiff_t n)
+OK_STATIC OK_CLONES void ok_affine_row(const double *inner, const double *origin_product, double own, double scale,
+                                       double bias, double *OK_RESTRICT out, ptrdiff_t n)
 {
     ptrdiff_t j;
-    if (tilt)
-        for (j = 0; j < n; j++) out[j] = scale * (inner[j] + tilt[j] + own) + bias;
+    if (origin_product)
+        for (j = 0; j < n; j++) out[j] = scale * (inner[j] + origin_product[j] + own) + bias;
     else
         for (j = 0; j < n; j++) out[j] = scale * inner[j] + bias;
 }

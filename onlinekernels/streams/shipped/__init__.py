@@ -69,5 +69,6 @@ def tumours() -> Any:
 
 @functools.cache
 def _load(name):
-    with resources.files(__name__).joinpath(f"{name}.npz").open("rb") as file, np.load(file, allow_pickle=False) as data:
+    path = resources.files(__name__).joinpath(f"{name}.npz")
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
         return {key: data[key] for key in data.files}

@@ -1,0 +1,366 @@
+"""How many mistakes, and how much loss, a function that is known in hindsight allows."""
+import math
+
+from onlinekernels.algorithms.norma import RATE, drift_rates
+from onlinekernels.base.validation import bad_parameter
+from onlinekernels.bounds.checks import NOT_NEGATIVE, POSITIVE, bound, checked
+from onlinekernels.bounds.comparisons import complexity_of, least_mistakes
+
+LEAST_TERMS = 83  # from which the Forgetron's theorem holds
+
+# ---- NORMA ----
+
+
+@bound
+def norma_margin_errors(*, learner_margin: float, radius: float, margin: float, loss: float, norm: float,
+                        path: float = 0.0, squared_path: float = 0.0, examples: int) -> float:
+    """Bound on the margin errors y f(x) <= rho of NORMA tuned by `tune_norma_margin_errors`, K Thm 2.
+
+    With x = mu - rho > 0 it is K/x + 2 C/x^2 + 2 sqrt(C/x^2) sqrt(K/x + C/x^2), where C is `complexity`.
+
+    >>> norma_margin_errors(learner_margin=0.5, radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=100)
+    36.0
+    """
+    gap = gap_of("norma_margin_errors", margin, learner_margin)
+    return least_mistakes(gap, loss, complexity_of(radius, norm, path, squared_path, examples))
+
+
+def gap_of(owner, margin, learner_margin):
+    if learner_margin >= margin:
+        raise bad_parameter(owner, "learner_margin", f"below the comparison's margin {margin:g}", learner_margin)
+    return margin - learner_margin
+
+
+@bound
+def norma_mistakes(*, radius: float, margin: float, loss: float, norm: float, path: float = 0.0,
+                   squared_path: float = 0.0, examples: int) -> float:
+    """Bound on the mistakes y f(x) <= 0 of NORMA tuned by `tune_norma_mistakes`, K Thm 3.
+
+    K/mu + 2 C/mu^2 + 2 sqrt(C/mu^2) sqrt(K/mu + C/mu^2), where C is `complexity`. For a function that
+    separates the stream, K = 0, it is X^2 B^2 / mu^2. If the comparison does not move it holds for the
+    `Perceptron` as well, and for all comparisons at once: with lambda = rho = 0 the step does not matter.
+
+    >>> norma_mistakes(radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=100)
+    9.0
+    >>> norma_mistakes(radius=1.0, margin=1.0, loss=40.0, norm=3.0, examples=1000)
+    64.0
+    """
+    return least_mistakes(margin, loss, complexity_of(radius, norm, path, squared_path, examples))
+
+
+@bound
+def norma_hinge_loss(*, learner_margin: float, radius: float, margin: float, loss: float, norm: float,
+                     path: float = 0.0, squared_path: float = 0.0, examples: int) -> float:
+    """Bound on NORMA's own cumulative hinge loss sum_t max(0, rho - y_t f_t(x_t)), K (47): K + C/(mu - rho).
+
+    It is for the step eta' = 2 (mu - rho) / X^2, that is eta = eta'/(1 + eta' lambda), with lambda of K (32).
+    `tune_norma_mistakes` has that step for its own margin rho = mu - h(mu, K, C).
+
+    >>> norma_hinge_loss(learner_margin=0.5, radius=1.0, margin=1.0, loss=2.0, norm=1.0, examples=100)
+    2.5
+    """
+    gap = gap_of("norma_hinge_loss", margin, learner_margin)
+    return loss + complexity_of(radius, norm, path, squared_path, examples) / gap
+
+
+@bound(regularization=NOT_NEGATIVE)
+def norma_mistakes_untuned(*, step: float, regularization: float, learner_margin: float, radius: float, margin: float,
+                           loss: float, norm: float, path: float = 0.0, squared_path: float = 0.0,
+                           examples: int) -> float:
+    """Bound on the mistakes of NORMA with the hinge loss and *any* fixed step, lambda and margin.
+
+    It follows from K (45) before any tuning. With eta' = eta/(1 - eta lambda) and z = eta' lambda,
+
+        M <= (2 eta' K + E) / (eta' (2 mu - eta' X^2)),    E = B^2 + (D2/z + 2 B D1 + m z B^2) / (2 + z)
+
+    whenever rho + eta' X^2/2 <= mu. As c g at the margin c mu is as good a comparison as g at mu, the
+    best c that meets the condition is taken. Infinite for a moving comparison without regularization.
+
+    >>> stream = dict(radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=100)
+    >>> norma_mistakes_untuned(step=0.3, regularization=0.0, learner_margin=0.0, **stream)
+    9.0
+    >>> round(norma_mistakes_untuned(step=0.3, regularization=0.0, learner_margin=1.0, **stream), 1)
+    19.8
+    """
+    full, energy = _full_step("norma_mistakes_untuned", step, regularization, norm, path, squared_path, examples)
+    return mistakes_at_best_scale(full, full, learner_margin + full * radius ** 2 / 2, energy, radius, margin, loss)
+
+
+@bound(regularization=NOT_NEGATIVE)
+def norma_margin_errors_untuned(*, step: float, regularization: float, learner_margin: float, radius: float,
+                                margin: float, loss: float, norm: float, path: float = 0.0, squared_path: float = 0.0,
+                                examples: int) -> float:
+    """Bound on the margin errors y f(x) <= rho of NORMA with the hinge loss and *any* fixed step, lambda and margin.
+
+    As `norma_mistakes_untuned`, from K (45): M_rho <= (2 eta' K + E) / (eta' (2 mu - 2 rho - eta' X^2)), for the best
+    scale of the comparison.
+
+    >>> stream = dict(radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=100)
+    >>> norma_margin_errors_untuned(step=0.5, regularization=0.0, learner_margin=0.0, **stream)
+    9.0
+    >>> round(norma_margin_errors_untuned(step=0.5, regularization=0.0, learner_margin=0.25, **stream), 6)
+    18.0
+    """
+    full, energy = _full_step("norma_margin_errors_untuned", step, regularization, norm, path, squared_path, examples)
+    # K (45) is that of the mistakes with X^2 + 2 rho / eta' for X^2.
+    wider = math.sqrt(radius ** 2 + 2 * learner_margin / full)
+    return mistakes_at_best_scale(full, full, 0.0, energy, wider, margin, loss)
+
+
+@bound(regularization=NOT_NEGATIVE)
+def norma_hinge_loss_untuned(*, step: float, regularization: float, learner_margin: float, radius: float, margin: float,
+                             loss: float, norm: float, path: float = 0.0, squared_path: float = 0.0,
+                             examples: int) -> float:
+    """Bound on NORMA's cumulative hinge loss at its own margin, with *any* fixed step, lambda and margin.
+
+    From K (45), c K + c^2 E / (2 eta') for the scale c mu = rho + eta' X^2/2, where no margin error counts.
+
+    >>> norma_hinge_loss_untuned(step=1.0, regularization=0.0, learner_margin=0.5, radius=1.0, margin=1.0, loss=2.0,
+    ...                          norm=1.0, examples=100)
+    2.5
+    """
+    full, energy = _full_step("norma_hinge_loss_untuned", step, regularization, norm, path, squared_path, examples)
+    scale = (learner_margin + full * radius ** 2 / 2) / margin
+    return scale * loss + scale ** 2 * energy / (2 * full)
+
+
+def _full_step(owner, step, regularization, norm, path, squared_path, examples):
+    """eta' = eta/(1 - eta lambda), and E for it."""
+    if step * regularization >= 1:
+        raise bad_parameter(owner, "step", f"below 1 / regularization = {1 / regularization:g}", step)
+    full = step / (1 - step * regularization)
+    return full, energy_of(full * regularization, norm, path, squared_path, examples)
+
+
+def energy_of(decay, norm, path, squared_path, examples):
+    """E = B^2 + (D2/z + 2 B D1 + m z B^2) / (2 + z), K (43)-(45), for z = eta' lambda."""
+    if squared_path == 0:
+        moving = 0.0  # nothing moves, whatever bound on the path was given
+    elif decay == 0:
+        return math.inf
+    else:
+        moving = squared_path / decay + 2 * norm * path
+    return norm ** 2 + (moving + examples * decay * norm ** 2) / (2 + decay)
+
+
+def mistakes_at_best_scale(largest, sure, least_margin, energy, radius, margin, loss):
+    """min over c of (2 largest c K + c^2 E) / (sure (2 c mu - sure X^2)), subject to c mu >= least_margin.
+
+    `largest` bounds every coefficient of an update, `sure` is what a mistake gets at least.
+    """
+    if energy == math.inf:
+        return math.inf
+    charge, cost = 2 * largest * loss, sure * radius ** 2
+    scale = (cost + math.sqrt(cost ** 2 + 2 * margin * charge * cost / energy)) / (2 * margin)
+    scale = max(scale, least_margin / margin)
+    return (charge * scale + energy * scale ** 2) / (sure * (2 * scale * margin - cost))
+
+
+# ---- ILK ----
+
+
+@bound
+def ilk_mistakes(*, radius: float, margin: float, loss: float, norm: float, path: float = 0.0,
+                 squared_path: float = 0.0, examples: int) -> float:
+    """Bound on the mistakes of ILK tuned by `tune_ilk_mistakes`, I Thm 2: the number of `norma_mistakes`.
+
+    I states it for every eta, which is false. With eta C X^2 = 2 h(mu, K, S) and the margin
+    rho = eta C X^2/(1 + eta lambda) every mistake makes a full step and K's proof goes through. The loss of the
+    comparison is the hinge loss at the margin mu, without C. (I's own mu is 0 whenever Delta is constant.)
+
+    For many labels, radius^2 bounds k((x,y),(x,y)) - 2 k((x,y),(x,l)) + k((x,l),(x,l)) for all labels l; with the delta
+    kernel that is 2 k(x, x). A mistake is then f(x, y) <= f(x, l) for some l. With a graph hinge, whose margin over l
+    is rho Delta(y, l) (`GraphHinge` has rho = 1), let d be the smallest distance of two labels, K the comparison's
+    graph hinge loss at mu, and put mu d and rho d for both margins: `comparison` and `tune_ilk_mistakes` do
+    so if they are told the `labels`. (The proof goes on as for two classes, since whichever label r the step is taken
+    against, a step that is not after a mistake ends at rho Delta(y, r) <= mu Delta(y, r) at most, and after a mistake
+    against l it has (1 + eta lambda) rho Delta(y, l), or more, to make good for. I's step against a single runner-up is
+    meant, exact=False.)
+
+    >>> ilk_mistakes(radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=100)
+    9.0
+    """
+    return norma_mistakes(radius=radius, margin=margin, loss=loss, norm=norm, path=path,
+                          squared_path=squared_path, examples=examples)
+
+
+@bound(regularization=NOT_NEGATIVE, learner_margin=POSITIVE)
+def ilk_mistakes_untuned(*, step: float, regularization: float, learner_margin: float, penalty: float = 1.0,
+                         radius: float, margin: float, loss: float, norm: float, path: float = 0.0,
+                         squared_path: float = 0.0, examples: int) -> float:
+    """Bound on the mistakes of ILK with the hinge loss and *any* fixed step, lambda, margin and penalty.
+
+    Let R = (1 + eta lambda) rho. A mistake gets a coefficient of at least b = min(eta C, R/X^2) before it
+    shrinks. If R <= mu, other updates cannot lead away from the comparison, and
+
+        M <= (2 eta C K + E) / (b (2 mu - b X^2)),    E as in `norma_mistakes_untuned` with z = eta lambda
+
+    The comparison is scaled as there, so that any margin will do. For small steps the bound grows like
+    1/eta, and so can the mistakes.
+
+    >>> stream = dict(radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=1000)
+    >>> ilk_mistakes_untuned(step=1.0, regularization=0.0, learner_margin=1.0, **stream)
+    9.0
+    >>> round(ilk_mistakes_untuned(step=0.01, regularization=0.0, learner_margin=1.0, **stream))
+    452
+    """
+    reach = (1 + step * regularization) * learner_margin
+    sure = min(step * penalty, reach / radius ** 2)
+    energy = energy_of(step * regularization, norm, path, squared_path, examples)
+    return mistakes_at_best_scale(step * penalty, sure, reach, energy, radius, margin, loss)
+
+
+# ---- Perceptrons, projections, margins ----
+
+
+@bound
+def perceptron_mistakes(*, radius: float, margin: float, norm: float = 1.0, deviation: float = 0.0) -> float:
+    """Bound on the mistakes of the Perceptron, V Thm 1: ((R |theta| + D) / gamma)^2.
+
+    D is the `deviation` sqrt(sum_t max(0, gamma - y_t theta(x_t))^2) of a function theta with norm |theta|.
+    D = 0 is Novikoff's theorem; otherwise it is Freund and Schapire's, for streams that cannot be
+    separated. `norma_mistakes` with the sum of the deviations as `loss` holds too: take the smaller.
+
+    >>> perceptron_mistakes(radius=1.0, margin=0.25)
+    16.0
+    >>> perceptron_mistakes(radius=1.0, margin=0.25, deviation=0.5)
+    36.0
+    """
+    return ((radius * norm + deviation) / margin) ** 2
+
+
+@checked
+def voted_perceptron_error(*, expected_mistakes: float, examples: int) -> float:
+    """Bound on the probability that the voted Perceptron errs on a new example, V Thm 2: 2 E[bound]/(m + 1).
+
+    After one pass over m independent examples. `expected_mistakes` is the expectation of
+    `perceptron_mistakes` over draws of m + 1 examples, for the best theta and gamma of each draw. At most 1.
+
+    >>> voted_perceptron_error(expected_mistakes=16.0, examples=999)
+    0.032
+    """
+    return min(1.0, 2 * expected_mistakes / (examples + 1))
+
+
+@bound
+def projection_mistakes(*, radius: float, norm: float, ball: float | None = None, margin: float = 1.0) -> float:
+    """Bound on the mistakes of Herbster's projection algorithm for two classes, H Thms 2 and 4.
+
+    R^2 |u|^2 / margin^2, for every u with y u(x) >= margin on all examples; `norm` is |u| (or |u - w_1|, for
+    another start than 0). H has margin 1.
+
+    With hypotheses kept in the ball |w| <= gamma it is R^2 (gamma + |u|)^2 / margin^2 for *any* stretch of
+    the stream, if |u| <= gamma; u need fit this stretch only, and R is the radius of the stretch.
+
+    >>> projection_mistakes(radius=1.0, norm=3.0)
+    9.0
+    >>> projection_mistakes(radius=1.0, norm=3.0, ball=4.0)
+    49.0
+    """
+    return _projection("projection_mistakes", radius, norm, ball) / margin ** 2
+
+
+@bound
+def projection_loss(*, radius: float, norm: float, ball: float | None = None) -> float:
+    """Bound on sum_t max(0, |y_t - w_t(x_t)| - width)^2 of the projection algorithm, H Thms 3, 5 and 6.
+
+    R^2 |u|^2 for every u with |y - u(x)| <= width on all examples, and R^2 (gamma + |u|)^2 for any
+    stretch if hypotheses are kept in a ball; see `projection_mistakes`. R^2 = max K(x, x); H Thm 6 prints R.
+
+    >>> projection_loss(radius=2.0, norm=3.0)
+    36.0
+    """
+    return _projection("projection_loss", radius, norm, ball)
+
+
+def _projection(owner, radius, norm, ball):
+    if ball is not None and norm > ball:
+        raise bad_parameter(owner, "norm", f"at most the radius {ball:g} of the ball", norm)
+    distance = norm if ball is None else norm + ball
+    return radius ** 2 * distance ** 2
+
+
+@bound
+def alma_corrections(*, alpha: float, margin: float, norm: float = 1.0, loss: float = 0.0) -> float:
+    """Bound on the corrections of ALMA, and so on its mistakes, for separated streams and others (Gentile 2001).
+
+    g is margin / norm, in the space of `Normalized(kernel)`, where all examples have length 1, and D = loss / norm over
+    all passes. For any comparison
+
+        D/g + r^2/2 + sqrt(r^4/4 + r^2 D/g + r^2),    r = (8/alpha - 6) / (sqrt(2) g)
+
+    as sqrt(k) times the product of w and the comparison gains C (g - d_k) with correction k, and the norm that is
+    divided by is at most sqrt(1 + (8/alpha - 6)/k). If the examples are separated, D = 0, there is 2/g^2 (2/alpha -
+    1)^2 + 8/alpha - 4 as well, whatever the number of passes, and the smaller one is taken; the margin of w comes to (1
+    - alpha) g. For the B and C of the original.
+
+    >>> alma_corrections(alpha=0.5, margin=0.25)
+    300.0
+    >>> round(alma_corrections(alpha=1.0, margin=0.25, loss=20.0), 1)
+    149.4
+    """
+    share = margin / norm
+    lost, rate = loss / margin, (8 / alpha - 6) / (math.sqrt(2) * share)
+    noisy = lost + rate**2 / 2 + math.sqrt(rate**4 / 4 + rate**2 * (lost + 1))
+    return noisy if loss else min(noisy, 2 * ((2 / alpha - 1) / share) ** 2 + 8 / alpha - 4)
+
+
+@bound
+def forgetron_mistakes(*, terms: int, norm: float, margin: float = 1.0, loss: float = 0.0) -> float:
+    """Bound on the mistakes of the self-tuned Forgetron (Dekel, Shalev-Shwartz and Singer 2008): 2 |g|^2 + 4 K.
+
+    For k(x, x) <= 1 and all comparisons with |g| <= 1/4 sqrt((B + 1) / ln(B + 1)), where B is the number of `terms`, at
+    least 83.
+    |g| and K are divided by the margin first. No budget can do better than of the order of sqrt(B): B + 1 examples that
+    have nothing to do with each other are right with |g| = sqrt(B + 1), and B terms know nothing of one of them.
+
+    >>> forgetron_mistakes(terms=1000, norm=3.0, loss=2.0)
+    26.0
+    """
+    if terms < LEAST_TERMS:
+        raise bad_parameter("forgetron_mistakes", "terms", f"at least {LEAST_TERMS}", terms)
+    most = math.sqrt((terms + 1) / math.log(terms + 1)) / 4
+    if norm / margin > most:
+        raise bad_parameter("forgetron_mistakes", "norm", f"at most {most * margin:g} for this budget and margin", norm)
+    return 2 * (norm / margin) ** 2 + 4 * loss / margin
+
+
+# ---- Ensembles ----
+
+
+@bound(share=NOT_NEGATIVE)
+def majority_mistakes(*, mistakes: float, members: int, examples: int, rate: float, share: float = 0.0) -> float:
+    """Bound on the mistakes of `Hedge` with votes, if a member makes M.
+
+    It is (eta M + log m + T log 1 / (1 - alpha)) / log(2 / (1 + exp(-eta))).
+    When the vote is wrong, so is half of all weight, or more, of which exp(-eta) is left: all weight falls to (1 +
+    exp(-eta)) / 2 or less. That of a member that makes M mistakes is (1 - alpha)^T exp(-eta M) / m or more (Littlestone
+    and Warmuth 1994, Herbster and Warmuth 1998). Rows before both, or all, labels are known do not count.
+
+    >>> round(majority_mistakes(mistakes=100, members=10, examples=1000, rate=0.5), 1)
+    238.7
+    """
+    weights = rate * mistakes + math.log(members) - examples * math.log1p(-share)
+    return weights / math.log(2.0 / (1.0 + math.exp(-rate)))
+
+
+@bound
+def self_tuned_mistakes(*, longest: int, rate: float = RATE, radius: float, margin: float, loss: float, norm: float,
+                        path: float = 0.0, squared_path: float = 0.0, examples: int) -> float:
+    """Bound on the mistakes of `NORMA.self_tuning` and `ILK.self_tuning`, which know nothing of the comparison.
+
+    The best of their drift rates z makes at most min over z of K/mu + 2 C(z)/mu^2 + 2 sqrt(C(z)/mu^2 (K/mu +
+    C(z)/mu^2)) mistakes, where C(z) = X^2/4 (B^2 + (D2/z + 2 B D1 + m z B^2) / (2 + z)); the vote as many as
+    `majority_mistakes` allows for that.
+
+    >>> from onlinekernels.bounds import norma_mistakes
+    >>> stream = dict(radius=1.0, margin=1.0, loss=10.0, norm=3.0, path=20.0, squared_path=0.5, examples=1000)
+    >>> round(self_tuned_mistakes(longest=1000, **stream)), round(norma_mistakes(**stream))
+    (370, 155)
+    """
+    if examples > longest:
+        raise bad_parameter("self_tuned_mistakes", "longest", f"at least examples = {examples}", longest)
+    rates = drift_rates(longest)
+    energies = [energy_of(z, norm, path, squared_path, examples) for z in rates]
+    best = min(least_mistakes(margin, loss, radius**2 / 4 * energy) for energy in energies)
+    return majority_mistakes(mistakes=best, members=len(rates), examples=examples, rate=rate, share=1.0 / longest)

@@ -1,0 +1,54 @@
+"""``evaluate``: how well models would learn a stream, several side by side, and nothing is kept."""
+from itertools import chain
+
+from onlinekernels import evaluate
+from onlinekernels.cli.models import add_model_options, examples, labels_of, named_models, target_of
+from onlinekernels.cli.options import Interruption, add_command, add_data_options, refuse_same_file
+from onlinekernels.cli.tables import Refused, Table
+
+DESCRIPTION = """\
+Let one model or several predict and learn a stream, each row before it is learned, and print their
+figures, the best first. What is learned is not kept. All models have the parameters that are given."""
+
+EXAMPLES = [
+    "python -m onlinekernels evaluate data.csv",
+    "python -m onlinekernels evaluate data.csv --target label --algorithm silk krls --plot comparison.png",
+]
+
+
+def add_evaluate(subcommands):
+    """Add the command to the parser's subcommands."""
+    parser = add_command(subcommands, "evaluate", _evaluate, "data ... [options]", "compare models on a file or a pipe",
+                         DESCRIPTION, EXAMPLES)
+    add_data_options(parser)
+    add_model_options(parser, several=True)
+    parser.add_argument("--plot", metavar="FILE", help="where to draw the mistakes over time, such as comparison.png")
+
+
+def _evaluate(arguments):
+    refuse_same_file("--plot", arguments.plot, arguments.data)
+    models = named_models(arguments, arguments.algorithm)
+    kinds = {type(model).__name__: model._estimator_type for model in models}
+    if len(set(kinds.values())) > 1:
+        raise Refused(f"--algorithm must name models of one kind. Got {kinds}.")
+    with Interruption() as interruption:
+        chunks = _chunks(arguments, interruption, models)
+        first = next(chunks, None)
+        if first is None:
+            raise ValueError(f"{', '.join(arguments.data)}: no examples to learn from.")
+        compared = {type(model).__name__: model for model in models}
+        comparison = evaluate.compare(compared, chain([first], chunks), classes=labels_of(arguments), progress=False)
+        print(comparison)
+        if arguments.plot is not None:
+            comparison.plot(arguments.plot)
+        return interruption.status
+
+
+def _chunks(arguments, interruption, models):
+    """The chunks of all files as models take them; the first targets choose a model if there is none."""
+    for source in arguments.data:
+        model = models[0] if models else None
+        table = Table(source, arguments, interruption, target_of(arguments, model), model)
+        for chunk, y in examples(table, arguments, models):
+            if chunk.lines:
+                yield chunk.X if y is None else (chunk.X, y)

@@ -1,0 +1,222 @@
+"""Tables as commands read them: columns, numbers, broken rows, quoted line breaks, formats; also through `learn`."""
+
+import gzip
+
+import numpy as np
+import pytest
+from cases import each
+from command_line import SINGLE, X, Y, failed, learn, learned_alike, main, write_table
+
+from onlinekernels import SILK, load
+from onlinekernels.__main__ import _parser
+from onlinekernels.cli import tables
+from onlinekernels.cli.options import Interruption
+
+ROWS = [f"{a!r},{b!r},{t}" for (a, b), t in zip(X.tolist(), Y.tolist(), strict=True)]
+
+
+def chunks_of(path, *options, target="-1"):
+    """What a table gives."""
+    arguments = _parser().parse_args(["learn", str(path), *map(str, options)])
+    return list(tables.Table(str(path), arguments, Interruption(), target=target).chunks())
+
+
+def written(tmp_path, text, name="a.csv", **options):
+    path = tmp_path / name
+    path.write_bytes(text.encode(**options))
+    return path
+
+
+def test_quoted_fields_go_over_lines(tmp_path, capsys):
+    """Line breaks, delimiters and doubled quotes within quotes; a row has the line on which it begins."""
+    text = 'note,size,label\r\n"two\r\nlines, one ""row""",1,a\r\nplain,2,b\r\n\r\n"""",3,a\r\n'
+    (chunk,) = chunks_of(written(tmp_path, text))
+    assert chunk.X.tolist() == [['two\nlines, one "row"', 1.0], ["plain", 2.0], ['"', 3.0]]
+    assert chunk.y == ["a", "b", "a"] and chunk.lines == [2, 4, 6] and chunk.rows == 3
+    table = "note,size,label\n" + "".join(f'"line {i % 7}\nof {i % 3}",{i % 5},{"ab"[i % 2]}\n' for i in range(200))
+    path, model = written(tmp_path, table), tmp_path / "m.npz"
+    arguments = ["learn", path, *SINGLE, "--chunk", "50", "--save"]
+    assert main([*arguments, model, "--limit", "100"]) == main([*arguments, model, "--resume"]) == 0
+    assert main([*arguments, tmp_path / "n.npz"]) == 0
+    assert load(model).t_ == 200 and model.read_bytes() == (tmp_path / "n.npz").read_bytes()
+    path.write_text(table.replace(",2,a", ",Z,a", 1))
+    assert "line 6, column 'size': expected a number. Got 'Z'" in failed(["learn", path, *SINGLE], capsys)
+
+
+def test_columns_by_name_and_index(tmp_path):
+    path = written(tmp_path, "a,b,1,b\n1,2,3,4\n")
+    for options, target, X_, y in (
+        ([], "1", [[1, 2, 4]], ["3"]),  # a name comes before an index
+        ([], "0", [[2, 3, 4]], ["1"]),
+        (["--features", "a,-1"], "1", [[1, 4]], ["3"]),
+        ([], None, [[1, 2, 3, 4]], None),
+    ):
+        (chunk,) = chunks_of(path, "--header", *options, target=target)
+        assert chunk.X.tolist() == X_ and chunk.y == y
+    for options, target, message in (
+        (["--header"], "b", "--target must be an index from -4 to 3, as several columns have that name"),
+        (["--header"], "7", "--target must be a column, one of 'a', 'b', '1', 'b', or an index from -4 to 3"),
+        (["--header", "--features", "a"], "a", "--target must not be one of --features"),
+        (["--no-header"], "a", "an index from -4 to 3 of a column, as there is no header"),
+        (["--header", "--delimiter", ";"], "-1", "has no column besides the target; .* .Is --delimiter ',' meant?."),
+    ):
+        with pytest.raises(ValueError, match=message):
+            chunks_of(path, *options, target=target)
+
+
+def test_delimiters_and_decimals_are_options(tmp_path, capsys):
+    """They are not guessed; an error says which is meant."""
+    path = written(tmp_path, "preis;größe\n0,5;1\n1,25;2\n")
+    (chunk,) = chunks_of(path, "--delimiter", ";", "--decimal", ",")
+    assert chunk.X.tolist() == [[0.5], [1.25]] and chunk.y == ["1", "2"]
+    assert "(Is --delimiter ';' meant?)" in failed(["learn", path, "--target", "größe"], capsys)
+    (chunk,) = chunks_of(path, "--delimiter", ";")
+    assert chunk.X.tolist() == [["0,5"], ["1,25"]]  # text
+    for text, decimal, expected in (("1e3", ".", 1000.0), (" .5 ", ".", 0.5), ("-0,25", ",", -0.25),
+                                    ("N/A", ".", None), ("", ",", None)):
+        value = tables.as_number(text, decimal)
+        assert value == expected if expected is not None else np.isnan(value)
+    for text, decimal in (("1_000", "."), ("1.5", ","), ("0,5", "."), ("1.234,5", ","), ("inf", "."), ("1e999", "."),
+                          ("x", ".")):
+        with pytest.raises(ValueError, match=r"expected a (finite )?number"):
+            tables.as_number(text, decimal)
+    path = written(tmp_path, "a,b\n1,1\n\"0,5\",2\n")
+    with pytest.raises(ValueError,
+                       match="line 3, column 'a': expected a number. Got '0,5' instead. .Is --decimal , meant?."):
+        chunks_of(path)
+    path = written(tmp_path, "a|b\n1|x\n2|y\n", "data.txt")
+    assert chunks_of(path, "--delimiter", "|")[0].y == ["x", "y"]
+    assert chunks_of(written(tmp_path, "1\tx y\n", "a.TSV"))[0].y == ["x y"]
+
+
+def test_holes_words_and_the_first_value(tmp_path):
+    """A column is numbers if its first value is; holes are NaN among numbers and None among text."""
+    path = written(tmp_path, "when,size,empty,code\n,NA,,12\n2024-01-02,3,,n/a\n2024-02-03,,7, 5 \n")
+    first, second = chunks_of(path, "--chunk", 2, target=None)
+    shown = [[None if value != value else value for value in row] for row in [*first.X.tolist(), *second.X.tolist()]]
+    assert shown == [[None, None, None, 12.0], ["2024-01-02", 3.0, None, None], ["2024-02-03", None, 7.0, 5.0]]
+    path.write_text(path.read_text() + "2024-02-04,3,7,B3\n")
+    with pytest.raises(ValueError, match="line 5, column 'code': expected a number. Got 'B3' instead"):
+        chunks_of(path, "--chunk", 2, target=None)
+    path = written(tmp_path, "a,b\n,1\n2,\n3,4\n")
+    (chunk,) = chunks_of(path, target=None)
+    np.testing.assert_array_equal(chunk.X, [[np.nan, 1], [2, np.nan], [3, 4]])
+
+
+BAD = {"3,1": "expected 3 fields. Got 2 instead", "3,1,2,0": "expected 3 fields. Got 4 instead",
+       "x,1,b": "column 'size': expected a number. Got 'x' instead",
+       "1_0,1,b": "column 'size': expected a number. Got '1_0' instead",
+       "inf,1,b": "column 'size': expected a finite number. Got 'inf' instead",
+       '"3"4,1,b': "expected quotes that match", "3,\udce4,b": "expected text in UTF-8",
+       "3,x,": "column 'label': expected a label. Got an empty field instead", "3,x,\udce4": "expected text in UTF-8",}
+
+
+@each("bad", BAD)
+def test_bad_rows_are_named_or_skipped(tmp_path, capsys, bad):
+    path = written(tmp_path, f"size,name,label\n1,u,a\n2,v,b\n{bad}\n4,w,a\n", errors="surrogateescape")
+    arguments = ["learn", path, *SINGLE, "--save", tmp_path / "m"]
+    err = failed(arguments, capsys)
+    assert "a.csv, line 4" in err and BAD[bad] in err
+    assert main([*arguments, "--on-error", "skip"]) == 0 and load(tmp_path / "m.npz").t_ == 3
+    assert "Skipped bad rows: 1." in capsys.readouterr().err
+
+
+def test_labels(tmp_path, capsys):
+    """Whole numbers stay numbers, however large, and all others are words; the first chunk decides."""
+    big = np.where(Y > 0, 9007199254740993, 9007199254740992)
+    path = written(tmp_path, "".join(f"{a!r},{b!r},{t}\n" for (a, b), t in zip(X[:500].tolist(), big.tolist())))
+    for options in ([], ["--classes", "9007199254740993,9007199254740992"], ["--loss", "multiclasshinge"]):
+        assert main(["learn", path, "--target", "2", *SINGLE, *options, "--save", tmp_path / "m"]) == 0
+        assert sorted(load(tmp_path / "m.npz").classes_.tolist()) == [9007199254740992, 9007199254740993]
+    for other in (0, -1):  # the label 1 alone leaves open what its counterpart is
+        written(tmp_path, f"1,1\n2,1.0\n3,1\n4,{other}\n5,1\n")
+        arguments = ["learn", path, "--target", "1", *SINGLE, "--chunk", "2", "--save", tmp_path / "m"]
+        assert main(arguments) == 0 and load(tmp_path / "m.npz").classes_.tolist() == [other, 1]
+    written(tmp_path, "1,1\n2,0\n3,up\n")
+    capsys.readouterr()
+    err = failed(arguments, capsys)
+    assert "line 3, column 1 (counted from 0): expected a whole number, like other labels (--classes A,B,..." in err
+    assert main([*arguments, "--loss", "multiclasshinge", "--classes", "0,1,up"]) == 0
+    assert load(tmp_path / "m.npz").classes_.tolist() == ["0", "1", "up"]
+    written(tmp_path, "1,1.5\n2,0\n")
+    assert "line 1: the target 1.5 is a number, and SILK learns classes here" in failed(arguments, capsys)
+
+
+def test_columns_go_by_their_names(tmp_path, capsys):
+    """In another order, or among others; in data without names they come as they are."""
+    data, other = write_table(tmp_path / "data.csv"), tmp_path / "o.csv"
+    learn(data, "sign", "--limit", 1000, "--chunk", 500, "--save", tmp_path / "m")
+    other.write_text("y,sign,other,x\n" + "".join(f"{b!r},{t},?,{a!r}\n" for (a, b), t in zip(X.tolist(), Y.tolist())))
+    model = load(tmp_path / "m.npz")
+    capsys.readouterr()
+    assert main(["predict", tmp_path / "m", other, "--target", "sign"]) == 0
+    assert capsys.readouterr().out.split() == list(map(str, model.predict(X)))
+    arguments = ["learn", other, "--target", "sign", "--model", tmp_path / "m.npz", "--chunk", "500", "--save",
+                 tmp_path / "n"]
+    assert main([*arguments, "--limit", "500"]) == 0
+    assert learned_alike(tmp_path / "n.npz", model.partial_fit(X[:500], Y[:500]))
+    other.write_text(other.read_text().replace("x\n", "X\n", 1))
+    for command in (["predict", tmp_path / "m", other], arguments):
+        capsys.readouterr()
+        err = failed(command, capsys)
+        assert "o.csv has no column 'x'; expected columns 'x', 'y'. Got 'y', 'sign', 'other', 'X'" in err
+        assert "--features" in err
+    other.write_text("2.5,0.5\n")
+    assert main(["predict", tmp_path / "m", other]) == 0
+    assert capsys.readouterr().out.split() == list(map(str, load(tmp_path / "m.npz").predict([[2.5, 0.5]])))
+
+
+@each("suffix", ["csv", "csv.gz", "npz"])
+def test_other_formats(tmp_path, suffix, capsys):
+    """They are learned, known again when they have grown, and refused when they have changed."""
+    path, model = tmp_path / f"a.{suffix}", tmp_path / "m.npz"
+
+    def save(rows):
+        if suffix == "npz":
+            np.savez(path, X=X[rows], y=Y[rows])
+        else:
+            with (gzip.open if suffix == "csv.gz" else open)(path, "wt") as file:
+                file.write("\n".join(ROWS[rows]))
+
+    arguments = ["learn", path, *SINGLE, "--chunk", "100", "--save", model, "--resume"]
+    expected = SILK()
+    for end in (1000, 3000):
+        save(slice(0, end))
+        assert main(arguments) == 0
+    for i in range(0, 3000, 100):
+        expected.partial_fit(X[i : i + 100], Y[i : i + 100])
+    assert learned_alike(model, expected)
+    options = [] if suffix == "npz" else ["--target", "2"]
+    capsys.readouterr()
+    assert main(["predict", model, path, *options]) == 0
+    assert capsys.readouterr().out.split() == list(map(str, expected.predict(X)))
+    save(slice(1, 3000))
+    assert "ends after 2999 rows" in failed(arguments, capsys)
+
+
+def test_broken_files_are_refused_in_one_line(tmp_path, capsys):
+    np.savez(tmp_path / "words.npz", X=np.array([["a"]]))
+    np.savez(tmp_path / "uneven.npz", X=X[:5], y=Y[:4])
+    for name, value in (("holes", np.nan), ("infinite", np.inf)):
+        np.savez(tmp_path / f"{name}.npz", X=np.where(X[:5] == X[3, 1], value, X[:5]), y=Y[:5])
+    np.savez(tmp_path / "named.npz", points=X[:5], y=Y[:5])
+    np.save(tmp_path / "a.npy", X)
+    (tmp_path / "a.npy").rename(tmp_path / "array.npz")
+    (tmp_path / "half.csv.gz").write_bytes(gzip.compress("\n".join(ROWS).encode())[:500])
+    (tmp_path / "packed.csv").write_bytes(gzip.compress(b"1,2\n"))
+    (tmp_path / "utf16.csv").write_text("a,b\n1,2\n", encoding="utf-16")
+    for name, message in (
+        ("words.npz", "words.npz must have numbers X in 2 dimensions"),
+        ("uneven.npz", "must have as many labels y as rows"),
+        ("infinite.npz", "row 3, column 1 (counted from 0): expected a finite number. Got 'inf'"),
+        ("named.npz", "expected arrays X and y, and found 'points', 'y'"),
+        ("array.npz", "is not an .npz file"),
+        ("half.csv.gz", "is not a complete gzip file"),
+        ("packed.csv", "is compressed, without a name that ends in .gz"),
+        ("utf16.csv", "is not UTF-8 text: it looks like UTF-16"),
+    ):
+        assert main(["learn", str(tmp_path / name), *SINGLE]) == 1, name
+        err = capsys.readouterr().err
+        assert message in err and "Traceback" not in err, (name, err)
+    assert main(["learn", tmp_path / "infinite.npz", *SINGLE, "--on-error", "skip"]) == 0
+    assert main(["learn", tmp_path / "holes.npz", *SINGLE]) == 0
