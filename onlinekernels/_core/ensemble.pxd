@@ -1,8 +1,8 @@
 """Ensembles: members that learn for themselves, and a combiner that learns whom to trust."""
 cimport cython
-from onlinekernels._core.backend cimport Backend
-from onlinekernels._core.combiners cimport (AveragedRanks, Calibration, ChangeDetector, Combiner, DECIDED,
-                                            IntervalTracker, PriorCorrection, TargetFences)
+from onlinekernels._core.backend cimport Backend, RowBackend
+from onlinekernels._core.combiners cimport (AveragedRanks, ChangeDetector, Combiner, DECIDED, IntervalTracker,
+                                            Probabilities, TargetFences)
 from onlinekernels._core.pool cimport Pool
 from onlinekernels._core.smoother cimport LocalRows
 from onlinekernels._core.transforms cimport Relevance, SeriesDifferences, Transform
@@ -28,7 +28,6 @@ cdef class Member:
     cdef public long long unheard       # rows that it learns before it takes part
     cdef public long long due           # row of the ensemble from which on it begins anew, if it is disabled
     cdef public long long failures      # how often it was
-    cdef Member next                    # the next member of the ensemble
     # Labels: the backend's are numbered as they appear to it
     cdef readonly bint fixed            # whether no other can join
     cdef Py_ssize_t known               # how many it has met
@@ -42,7 +41,7 @@ cdef class Member:
     cdef bint is_wild                   # whether a score was too large, or no number,
     cdef bint diverged                  # or the backend has said that it diverges
     cdef bint exhausted                 # or signals have come again and again in the user's code
-    cdef object memory                      # owns these:
+    cdef object memory                  # owns these:
     cdef double* y                      # as the backend takes them
     cdef Py_ssize_t* known_before       # labels before each row
     cdef double* raw                    # scores of a row
@@ -53,16 +52,8 @@ cdef class Member:
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t targets, Py_ssize_t labels) except -1
     cdef int attach(self, examples, Py_ssize_t n) except -1
     cdef int open(self, examples, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
-                  Py_ssize_t targets,
-                  Py_ssize_t labels) except -1
-    cdef void run_all(self, Py_ssize_t k, Py_ssize_t n, double* scores, Py_ssize_t stride, Py_ssize_t outputs,
-                      double* deviations,
-                      Py_ssize_t spread, Py_ssize_t groups) noexcept nogil
-    cdef void test_all(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations,
-                       Py_ssize_t groups) noexcept nogil
-    cdef void tell_all(self, Py_ssize_t i, const double* y, Py_ssize_t targets) noexcept nogil
-    cdef void train_all(self, Py_ssize_t i, bint held) noexcept nogil
-    cdef Py_ssize_t enabled_from(self, Py_ssize_t i, Py_ssize_t end, unsigned char* enabled) noexcept nogil
+                  Py_ssize_t targets, Py_ssize_t labels) except -1
+    cdef void tell(self, Py_ssize_t i, const double* y, Py_ssize_t targets) noexcept nogil
     cdef void test(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations) noexcept nogil
     cdef bint tested(self, Py_ssize_t i, double* deviations) noexcept nogil
     cdef void train(self, Py_ssize_t i) noexcept nogil
@@ -76,13 +67,14 @@ cdef class Member:
 
 cdef class Ensemble(Backend):
     cdef readonly list members
-    cdef Member first_member            # which knows the next one, and so on
+    cdef object memory_of_ring          # owns this:
+    cdef void** ring                    # the members, for compiled code
     cdef readonly dict transforms       # by name
     cdef readonly bint is_novelty       # whether there are no targets
     cdef bint tells                     # whether there are numbers, which may be told otherwise than they are
     cdef readonly Combiner combiner
-    cdef readonly Calibration calibration       # of probabilities, or None
-    cdef readonly PriorCorrection correction    # of decisions about rare classes, or None
+    cdef readonly Probabilities calibration     # of probabilities, or None
+    cdef readonly Probabilities correction   # of decisions about rare classes, or None
     cdef readonly TargetFences fences   # within which members are told targets, or None
     cdef readonly ChangeDetector changes        # in how many mistakes there are, or None
     cdef readonly LocalRows nearby      # what errors were nearby, or None,
@@ -104,9 +96,6 @@ cdef class Ensemble(Backend):
     cdef object memory_of_order         # owns this:
     cdef Py_ssize_t* order              # in which threads take members; the last are those that the caller keeps
     cdef Py_ssize_t n_dealt             # the others
-    # The call
-    cdef object examples
-    cdef const double* data             # of dense rows
     # The block
     cdef Py_ssize_t first               # row of the call
     cdef Py_ssize_t rows                # 0: none is open
@@ -134,7 +123,7 @@ cdef class Ensemble(Backend):
     cdef unsigned char* held            # rows that members should not keep
     cdef Py_ssize_t capacity_rows, capacity_outputs
 
-    cdef int link(self) except -1
+    cdef void link(self) noexcept
     cdef int share(self, Py_ssize_t n) except -1
     cdef int deal(self) except -1
     cdef int open_members(self) except -1
@@ -149,6 +138,7 @@ cdef class Ensemble(Backend):
                     double* deviations, object examples) except -1
     cdef int begin_anew(self) except -1
     cdef int follow_relevance(self) except -1
+    cdef Py_ssize_t see_enabled(self, Py_ssize_t i, Py_ssize_t end, bint* anybody) noexcept nogil
     cdef void predict(self, Py_ssize_t i) noexcept nogil
     cdef void bound(self, Py_ssize_t n, double* combined, double* deviations) noexcept nogil
     cdef void tell(self, Py_ssize_t i) noexcept nogil

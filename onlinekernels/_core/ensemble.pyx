@@ -13,10 +13,9 @@ cimport cython
 from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.formulas.moments cimport MANY, not_farther
-from onlinekernels._core.points cimport Rows
 from onlinekernels._core.combiners import interval_ends
-from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, Parts, assign, at_least, not_negative,
-                                        ordered, restore, state_of)
+from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, Parts, assign, at_least,
+                                        not_negative, ordered)
 
 cdef enum:
     BLOCK = 128         # rows at most that all members learn before anything else happens
@@ -54,46 +53,22 @@ class MemberError(Exception):
 
 
 cdef class Member:
-    """A backend as a member of an ensemble: which rows it sees, and what its scores mean there.
+    """A backend as a member of an ensemble: which rows it sees, and what its scores (`scale`, see `Scale`) mean there.
 
-    Parameters
-    ----------
-    name : str
-    backend : Backend
-    scale : str
-        What its scores mean: see `Scale`.
-    transform : Transform or None
-    model : object
-        What shows the backend to users.
-    labels : list of int or None
-        Codes of the labels that the backend knows already.
-    before : int
-        Rows that it has learned already.
-    frozen : bool
-        Whether it learns no more.
-    fixed : bool
-        Whether no other labels can join.
-    has_deviations : bool
-        Whether the combination wants its deviations.
-    has_python : bool
-        Whether code of the user's runs in it.
-    disabled : str or None
-        Why it takes no part.
+    `labels` are codes of those that the backend knows already, `before` rows that it has learned, and `disabled` is why
+    it takes no part, if so.
     """
 
     def __init__(self, str name, Backend backend, str scale, Transform transform=None, model=None, labels=(),
-                 long long before=0,
-                 bint frozen=False, bint fixed=False, bint has_deviations=False, bint has_python=False, disabled=None):
+                 long long before=0, bint frozen=False, bint fixed=False, bint has_deviations=False,
+                 bint has_python=False, disabled=None):
         self.has_deviations, self.has_python, self.fixed = has_deviations, has_python, fixed
         self.disabled, self.text = disabled is not None, disabled
         self.name, self.backend, self.scale, self.transform, self.model = name, backend, SCALES[scale], transform, model
         self.before, self.frozen, self.base = before, frozen, -1
         if isinstance(transform, SeriesDifferences):
             self.base = transform.n_features - transform.targets
-        self.reserve(1, 1, max(labels, default=1) + 1)
-        for code in labels:
-            self.codes[self.known], self.labels[code] = code, self.known
-            self.known += 1
+        self.go_on_from(0, labels)
 
     @property
     def is_labelled(self):
@@ -138,8 +113,7 @@ cdef class Member:
         return 0
 
     cdef int open(self, examples, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
-                  Py_ssize_t targets,
-                  Py_ssize_t labels) except -1:
+                  Py_ssize_t targets, Py_ssize_t labels) except -1:
         """Get ready for n rows of the call from `first` on. As the backend."""
         cdef Py_ssize_t i, known = self.known
         cdef long long code
@@ -162,56 +136,20 @@ cdef class Member:
             self.y[i] = <double> self.labels[code]
         if self.frozen:
             self.backend.evaluate(examples[first:first + n] if self.transform is None else self.attached[:n], n,
-                                  self.answers, self.width,
-                                  NULL, 0)
+                                  self.answers, self.width, NULL, 0)
         else:
             self.backend.open(first if self.transform is None else 0, n, self.y, weights, known)
         self.rows = self.until = n
         self.trained, self.is_wild, self.diverged, self.exhausted = 0, False, False, False
         return 0
 
-    cdef void run_all(self, Py_ssize_t k, Py_ssize_t n, double* scores, Py_ssize_t stride, Py_ssize_t outputs,
-                      double* deviations,
-                      Py_ssize_t spread, Py_ssize_t groups) noexcept nogil:
-        """The member k places further on tests and trains all rows of the block; strides are from row to row."""
-        cdef Py_ssize_t i
-        if k:
-            self.next.run_all(k - 1, n, scores + outputs, stride, outputs, deviations + groups, spread, groups)
-            return
-        for i in range(n):
-            self.test(i, scores + i * stride, outputs, deviations + i * spread)
-            self.train(i)
-
-    cdef void test_all(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations,
-                       Py_ssize_t groups) noexcept nogil:
-        """Test row i, as do the members that follow."""
-        self.test(i, scores, outputs, deviations)
-        if self.next is not None:
-            self.next.test_all(i, scores + outputs, outputs, deviations + groups, groups)
-
-    cdef void tell_all(self, Py_ssize_t i, const double* y, Py_ssize_t targets) noexcept nogil:
-        """The targets of row i are these, also for the members that follow."""
+    cdef void tell(self, Py_ssize_t i, const double* y, Py_ssize_t targets) noexcept nogil:
+        """The targets of row i are these."""
         cdef Py_ssize_t j
         for j in range(targets if self.until > i else 0):
             self.y[i * targets + j] = y[j]
             if self.base >= 0:
                 self.y[i * targets + j] -= self.transform.out[i * self.transform.n_features + self.base + j]
-        if self.next is not None:
-            self.next.tell_all(i, y, targets)
-
-    cdef void train_all(self, Py_ssize_t i, bint held) noexcept nogil:
-        """Learn row i, as do the members that follow; one that is held is not kept."""
-        self.backend.holds = held
-        self.train(i)
-        if self.next is not None:
-            self.next.train_all(i, held)
-
-    cdef Py_ssize_t enabled_from(self, Py_ssize_t i, Py_ssize_t end, unsigned char* enabled) noexcept nogil:
-        """Which members, from this one on, take part at row i, and up to which row that stays so."""
-        enabled[0] = self.until > i and self.t >= self.unheard
-        if enabled[0]:
-            end = min(end, self.until)
-        return end if self.next is None else self.next.enabled_from(i, end, enabled + 1)
 
     cdef void test(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations) noexcept nogil:
         """Its scores of row i, as the combiner takes them; zeros once it is disabled."""
@@ -392,16 +330,12 @@ def in_words(error):
 cdef class WarmUp(Backend):
     """An engine whose kernel gets its width from the distances of the first rows, which are then learned anew.
 
-    Parameters
-    ----------
-    state : State
-        What has the engine, and the first rows (`warm_up`) as long as they are looked at.
+    `state` has the engine, and the first rows (`warm_up`) as long as they are looked at.
     """
 
     cdef readonly object state          # what has the engine, which may become another one,
     cdef Backend engine
     cdef Py_ssize_t learned             # rows of the open block that were learned
-    cdef object examples                # of the call
 
     def __init__(self, state):
         self.state, self.engine = state, state.engine
@@ -475,61 +409,22 @@ cdef class WarmUp(Backend):
         return self.engine.evaluate(examples, n, scores, stride, deviations, spread)
 
 
-cdef double mixed(double local) noexcept nogil:
-    """Factor of a deviation by what errors nearby were, in units of the running one; nothing is said before there are
-    rows."""
-    return 0.2 + 0.8 * local if local > 0.0 else 1.0
-
-
 @cython.final
-cdef class Centre(Backend):
+cdef class Centre(RowBackend):
     """How far a row is from the middle, all features together: minus the sum of their sizes. It learns nothing."""
-
-    cdef object examples                # of the call
-    cdef const double* data
-    cdef const double* rows             # of the block
 
     def __init__(self, Py_ssize_t n_features):
         Backend.__init__(self, "novelty", 1)
         self.n_features = n_features
 
-    cdef int attach(self, examples) except -1:
-        self.examples, self.data = examples, <const double*> array_data(examples)
-        return 0
-
-    cdef int detach(self) except -1:
-        self.examples, self.data = None, NULL
-        return 0
-
-    cdef Py_ssize_t rows_at_once(self) except -1:
-        return BLOCK
-
-    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
-                  Py_ssize_t labels) except -1:
-        self.rows = self.data + first * self.n_features
-        return 0
-
-    cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
-        scores[0] = self.score(self.rows + i * self.n_features)
-        return True
-
     cdef bint train(self, Py_ssize_t i) noexcept nogil:
         return True
 
-    cdef double score(self, const double* x) noexcept nogil:
+    cdef void answer(self, const double* x, double* scores) noexcept nogil:
         cdef Py_ssize_t j
-        cdef double total = 0.0
+        scores[0] = 0.0
         for j in range(self.n_features):
-            total += fabs(x[j])
-        return -total
-
-    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
-                      Py_ssize_t spread) except -1:
-        cdef Py_ssize_t i
-        cdef const double* rows = <const double*> array_data(examples)
-        for i in range(n):
-            scores[i * stride] = self.score(rows + i * self.n_features)
-        return 0
+            scores[0] -= fabs(x[j])
 
 
 cdef double FADING = 0.999              # memory of what is known of targets
@@ -539,17 +434,11 @@ cdef double FARTHEST = 6.0              # deviations from the mean beyond which 
 
 
 @cython.final
-cdef class LastTarget(Backend):
+cdef class LastTarget(RowBackend):
     """What the last target says of the next, whatever the features: mean and last one, mixed by the correlation
     of targets in a row; or how frequent labels are and the last one, mixed by how much oftener it is repeated.
 
-    Parameters
-    ----------
-    task : "classes" or "numbers"
-    targets : int
-    n_features : int
-    in_rows : bool
-        Whether the last targets are the last columns of rows.
+    `in_rows`: the last targets are the last columns of rows.
     """
 
     cdef readonly bint in_rows
@@ -563,11 +452,6 @@ cdef class LastTarget(Backend):
     cdef object before                  # and before the block
     cdef double count_before
     cdef Py_ssize_t known_before
-    cdef object examples                # of the call
-    cdef const double* data
-    cdef const double* rows             # of the block
-    cdef const double* y
-    cdef const double* weights
 
     FIELDS = (Number("count", at_least(0.0)), Count("known"),
               Array("kept", float, (lambda last, sizes: last.size if last.targets else None,)))
@@ -583,32 +467,15 @@ cdef class LastTarget(Backend):
         self.now, self.size = <double*> array_data(kept), len(kept)
         return 0
 
-    cdef int attach(self, examples) except -1:
-        if self.in_rows:
-            self.examples, self.data = examples, <const double*> array_data(examples)
-        return 0
-
-    cdef int detach(self) except -1:
-        self.examples, self.data = None, NULL
-        return 0
-
-    cdef Py_ssize_t rows_at_once(self) except -1:
-        return BLOCK
-
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:
         if not self.targets and self.size < 3 + labels:
             self.take(np.concatenate([self.kept, np.zeros(labels + 8)]))
         memcpy(array_data(self.before), self.now, self.size * sizeof(double))
         self.count_before, self.known_before = self.count, self.known
-        self.rows, self.y, self.weights = self.data + first * self.n_features, y, weights
-        return 0
+        return RowBackend.open(self, first, n, y, weights, labels)
 
-    cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
-        self.score(self.rows + i * self.n_features, scores)
-        return True
-
-    cdef void score(self, const double* x, double* scores) noexcept nogil:
+    cdef void answer(self, const double* x, double* scores) noexcept nogil:
         cdef Py_ssize_t j, T = self.targets
         cdef double* now = self.now
         cdef double share, last
@@ -656,14 +523,6 @@ cdef class LastTarget(Backend):
         for i in range(n):
             self.train(i)
 
-    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
-                      Py_ssize_t spread) except -1:
-        cdef Py_ssize_t i
-        cdef const double* rows = <const double*> array_data(examples) if self.in_rows else NULL
-        for i in range(n):
-            self.score(rows + i * self.n_features, scores + i * stride)
-        return 0
-
     def fits(self, state):
         """Numbers are those of targets; there is one for each label, and the last one is one of them."""
         limits = np.repeat([LARGEST, 1.1 * LARGEST_SUM], 2 * self.targets)
@@ -678,6 +537,12 @@ cdef class LastTarget(Backend):
         """Take over a checked state."""
         self.take(state["kept"].copy())
         self.count, self.known = state["count"], state["known"]
+
+
+cdef double by_local_errors(double local) noexcept nogil:
+    """Factor of a deviation by what errors nearby were, in units of the running one; nothing is said before there are
+    rows."""
+    return 0.2 + 0.8 * local if local > 0.0 else 1.0
 
 
 cdef void open_task(void* ensemble, Py_ssize_t k) noexcept nogil:
@@ -701,10 +566,8 @@ cdef class Ensemble(Backend):
         Numbers to predict; 0 for labels.
     n_features : int
     transforms : dict of str to Transform
-    calibration : Calibration or None
-        Of probabilities.
-    correction : PriorCorrection or None
-        Of decisions about rare classes.
+    calibration, correction : Calibration and PriorCorrection, or None
+        Of probabilities, and of decisions about rare classes.
     intervals : IntervalTracker or None
     fences : TargetFences or None
         Within which members are told targets, which are numbers.
@@ -717,12 +580,12 @@ cdef class Ensemble(Backend):
     lags : int
         Targets are a time series, and rows have so many of its values behind their own features. Before its beginning a
         series is taken to have been at its first value.
-    joined : int
+    n_seen : int
         Labels that members know already.
     """
 
     def __init__(self, members, Combiner combiner, str task, Py_ssize_t targets, Py_ssize_t n_features, *,
-                 transforms=None, Calibration calibration=None, PriorCorrection correction=None,
+                 transforms=None, Probabilities calibration=None, Probabilities correction=None,
                  IntervalTracker intervals=None, TargetFences fences=None, LocalRows nearby=None, relevance=None,
                  LastTarget last=None, Py_ssize_t lags=0, Py_ssize_t n_seen=0):
         Backend.__init__(self, task, targets)
@@ -740,20 +603,16 @@ cdef class Ensemble(Backend):
         self.is_novelty, self.looks_early = task == "novelty", relevance is not None
         self.changes = None if task == "novelty" else ChangeDetector(targets)
         self.errors = [None] * len(self.members)
-        self.link()
-        losses = np.zeros(len(self.members) + 1)
+        losses, self.memory_of_ring = np.zeros(len(self.members) + 1), np.zeros(len(self.members), dtype=np.intp)
         self.loss_sums, self.losses = <double*> array_data(losses), losses
+        self.ring = <void**> array_data(self.memory_of_ring)
+        self.link()
 
-    cdef int link(self) except -1:
-        """Let each member know the next one."""
-        cdef Member member, before = None
-        for member in self.members:
-            if before is not None:
-                before.next = member
-            member.next = None
-            before = member
-        self.first_member = self.members[0]
-        return 0
+    cdef void link(self) noexcept:
+        """Let compiled code find the members."""
+        cdef Member member
+        for k, member in enumerate(self.members):
+            self.ring[k] = <void*> member
 
     cdef int share(self, Py_ssize_t n) except -1:
         """See whether threads share the members of a block of n rows; they are made, and members dealt, when first
@@ -784,8 +643,7 @@ cdef class Ensemble(Backend):
 
     cdef int attach(self, examples) except -1:
         cdef Member member
-        self.examples = examples
-        self.data = NULL if isinstance(examples, Rows) else <const double*> array_data(examples)
+        Backend.attach(self, examples)
         for member in self.members:
             if not member.disabled and not member.frozen:
                 member.attach(examples, min(len(examples), BLOCK))
@@ -793,14 +651,13 @@ cdef class Ensemble(Backend):
 
     cdef int detach(self) except -1:
         cdef Member member
-        self.examples, self.data = None, NULL
         if self.rows:
             self.commit(0)
         for member in self.members:
             if member.attached is not None:
                 member.attached = None
                 member.backend.detach()
-        return 0
+        return Backend.detach(self)
 
     cdef Py_ssize_t rows_at_once(self) except -1:
         cdef Member member
@@ -865,7 +722,7 @@ cdef class Ensemble(Backend):
                 self.nearby.open(self.near.out, n, self.targets)
             self.combiner.open(n, self.outputs)
             if self.correction is not None:
-                self.correction.open(n, self.outputs)
+                self.correction.open(self.outputs)
         except BaseException:
             self.commit(0)
             raise
@@ -998,10 +855,10 @@ cdef class Ensemble(Backend):
     # ---- A block ------------------------------------------------------------------------------
 
     cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
-        cdef Py_ssize_t m = self.combiner.n_members
-        self.first_member.test_all(i, self.table + i * m * self.outputs, self.outputs,
-                                   self.member_deviations + i * m * self.groups,
-                                   self.groups)
+        cdef Py_ssize_t k, m = self.combiner.n_members
+        for k in range(m):
+            (<Member> self.ring[k]).test(i, self.table + (i * m + k) * self.outputs, self.outputs,
+                                         self.member_deviations + (i * m + k) * self.groups)
         if self.tells:
             self.predict(i)
         else:
@@ -1013,19 +870,32 @@ cdef class Ensemble(Backend):
         return True
 
     cdef bint train(self, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t k
         if self.tells:
             self.tell(i)
             self.combine(i, i + 1)
-        self.first_member.train_all(i, self.held[i] == 1)
+        for k in range(self.combiner.n_members):
+            (<Member> self.ring[k]).backend.holds = self.held[i] == 1
+            (<Member> self.ring[k]).train(i)
         return True
+
+    cdef Py_ssize_t see_enabled(self, Py_ssize_t i, Py_ssize_t end, bint* anybody) noexcept nogil:
+        """Which members take part at row i, whether there are any, and up to which row that stays so."""
+        cdef Py_ssize_t k
+        cdef void* member
+        anybody[0] = False
+        for k in range(self.combiner.n_members):
+            member = self.ring[k]
+            self.enabled[k] = (<Member> member).until > i and (<Member> member).t >= (<Member> member).unheard
+            if self.enabled[k]:
+                anybody[0], end = True, min(end, (<Member> member).until)
+        return end
 
     cdef void predict(self, Py_ssize_t i) noexcept nogil:
         """What is answered for row i, of numbers; nothing is learned."""
-        cdef Py_ssize_t j, m = self.combiner.n_members, o = self.outputs, g = self.groups
-        cdef bint anybody = False
-        self.first_member.enabled_from(i, i + 1, self.enabled)
-        for j in range(m):
-            anybody = anybody or self.enabled[j]
+        cdef Py_ssize_t m = self.combiner.n_members, o = self.outputs, g = self.groups
+        cdef bint anybody
+        self.see_enabled(i, i + 1, &anybody)
         if anybody:
             self.combiner.combine(1, o, self.table + i * m * o, 0, self.enabled, self.combined + i * o,
                                   self.deviations + i * g, self.combiner.scratch)
@@ -1051,7 +921,7 @@ cdef class Ensemble(Backend):
 
     cdef void tell(self, Py_ssize_t i) noexcept nogil:
         """Tell members the targets of row i, within the fences about what was predicted."""
-        cdef Py_ssize_t T = self.targets
+        cdef Py_ssize_t k, T = self.targets
         if self.nearby is not None:
             self.nearby.test_row(i, self.local + i * T, self.ratios + i * T)
         memcpy(self.clipped + i * T, self.y + i * T, T * sizeof(double))
@@ -1059,11 +929,12 @@ cdef class Ensemble(Backend):
             if self.weights == NULL or self.weights[i] > 0.0:
                 self.fences.tell(self.y + i * T, self.combined + i * T, self.deviations + i * T,
                                  NULL if self.nearby is None else self.local + i * T, self.clipped + i * T)
-        self.first_member.tell_all(i, self.clipped + i * T, T)
+        for k in range(self.combiner.n_members):
+            (<Member> self.ring[k]).tell(i, self.clipped + i * T, T)
 
     cdef void combine(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         """Combine rows that the members have tested, and learn from them whom to trust."""
-        cdef Py_ssize_t i = begin, j, stop, m = self.combiner.n_members, o = self.outputs, g = self.groups
+        cdef Py_ssize_t i = begin, stop, m = self.combiner.n_members, o = self.outputs, g = self.groups
         cdef const double* y = self.y
         cdef double* combined = self.combined
         cdef double* deviations = self.deviations
@@ -1071,10 +942,7 @@ cdef class Ensemble(Backend):
         if self.fences is not None:             # it is known what is answered
             y, combined, deviations = self.clipped, self.answers, self.innovations_of_rows
         while i < end:
-            stop = self.first_member.enabled_from(i, end, self.enabled)
-            anybody = False
-            for j in range(m):
-                anybody = anybody or self.enabled[j]
+            stop = self.see_enabled(i, end, &anybody)
             if self.is_novelty:
                 (<AveragedRanks> self.combiner).held = self.held + i
             if anybody:
@@ -1116,11 +984,12 @@ cdef class Ensemble(Backend):
             return
         for i in range(n * o):
             combined[i] = 0.5 * (1.0 + combined[i])
-        self.calibration.run(n, o, combined, self.y + begin, self.n_seen_before + begin, self.counts + begin, answers)
+        self.calibration.run(n, o, combined, self.y + begin, self.n_seen_before + begin, self.counts + begin, answers,
+                             NULL)
         if self.correction is not None:
             memcpy(combined, answers, n * o * sizeof(double))
-            self.correction.run(n, o, combined, self.y + begin, self.n_seen_before + begin, answers,
-                                self.factors + begin * o)
+            self.correction.run(n, o, combined, self.y + begin, self.n_seen_before + begin, self.counts + begin,
+                                answers, self.factors + begin * o)
         for i in range(n):
             for c in range(o):
                 answers[i * o + c] = 2.0 * answers[i * o + c] - 1.0 if c < self.n_seen_before[begin + i] else -1.0
@@ -1131,7 +1000,7 @@ cdef class Ensemble(Backend):
         for j in range(T):
             k = i * T + j
             self.ratios[k] = fmin(fabs(self.y[k] - self.combined[k]) / self.deviations[k], LARGE)
-            self.deviations[k] *= mixed(self.local[k])
+            self.deviations[k] *= by_local_errors(self.local[k])
         self.nearby.train_row(i, self.ratios + i * T, 0.0 if self.t + i < FIRST else 1.0, self.local + i * T)
 
     cdef void count_losses(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
@@ -1292,10 +1161,10 @@ cdef class Ensemble(Backend):
 
     cdef void run_member(self, Py_ssize_t k) noexcept nogil:
         """Let a member test and train all rows of the block."""
-        cdef Py_ssize_t m = self.combiner.n_members
-        self.first_member.run_all(k, self.rows, self.table, m * self.outputs, self.outputs, self.member_deviations,
-                                  m * self.groups,
-                                  self.groups)
+        cdef Py_ssize_t i, m = self.combiner.n_members, o = self.outputs, g = self.groups
+        for i in range(self.rows):
+            (<Member> self.ring[k]).test(i, self.table + (i * m + k) * o, o, self.member_deviations + (i * m + k) * g)
+            (<Member> self.ring[k]).train(i)
 
     cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                                Py_ssize_t labels) except -1:
@@ -1422,7 +1291,7 @@ cdef class Ensemble(Backend):
             local = rows + n * self.n_features
             self.nearby.evaluate(rows, n, self.targets, local, local + n * self.targets)
             for i in range(n * self.targets):
-                deviations[i] *= mixed(local[i])
+                deviations[i] *= by_local_errors(local[i])
         if self.calibration is None:
             return 0
         likely = np.empty(n * outputs)
@@ -1487,21 +1356,11 @@ cdef class Ensemble(Backend):
         past = "times", "past_weights", "past_losses"
         assign(self, {name: value for name, value in state.items() if name not in past})
 
-    def state(self):
-        """What is learned, but for the members."""
-        return state_of(self)
-
     def restore(self, state):
-        """Go on from what `state` gave; ValueError, and nothing changed, if it cannot be."""
-        restore(self, {name: value for name, value in state.items() if name != "members"})
+        """The same, but for the members, which there are already."""
+        Backend.restore(self, {name: value for name, value in state.items() if name != "members"})
 
     def _check(self):
         """Assert what must always hold."""
-        cdef Member member
-        self.combiner._check()
-        assert len(self.history) <= ENTRIES and self.rows == 0
-        for member in self.members:
-            assert member.disabled or member.begun + member.t == self.t
-        for transform in self.transforms.values():
-            assert transform.t == self.t
-            transform._check()
+        Backend._check(self)
+        assert self.rows == 0

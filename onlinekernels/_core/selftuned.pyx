@@ -12,7 +12,8 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport fmax, fmin
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.combiners cimport Differences, IntervalTracker, LeastSquares
+from onlinekernels._core.combiners cimport IntervalTracker
+from onlinekernels._core.combiners import LeastSquares
 from onlinekernels._core.ensemble cimport Ensemble, Member
 from onlinekernels._core.linalg cimport ok_times_rows
 from onlinekernels._core.schema import restore, state_of
@@ -40,8 +41,7 @@ STEP = 4e6                      # which a step takes at least
 SAMPLED = 200, 300
 
 
-# ---- A metric
-# ---------------------------------------------------------------------------------------------------------
+# ---- A metric --------------------------------------------------------------------------------------------------------
 
 @cython.final
 cdef class Metric(Transform):
@@ -123,13 +123,8 @@ cdef class Metric(Transform):
             self.map_row(rows + i * d, <double*> array_data(scratch), out + i * d)
         return 0
 
-    def _check(self):
-        """Assert what must always hold."""
-        assert np.isfinite(self.memory_of_map[: 2 * self.n_features]).all()
 
-
-# ---- A refresh
-# --------------------------------------------------------------------------------------------------------
+# ---- A refresh -------------------------------------------------------------------------------------------------------
 
 class Refresh:
     """Kernels that are being learned from the rows first, ..., t - 1.
@@ -245,8 +240,9 @@ cdef class SelfTuning(Ensemble):
 
     cdef void combine(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         cdef Py_ssize_t i
+        cdef bint anybody
         for i in range(begin, end):
-            self.first_member.enabled_from(i, i + 1, self.enabled)
+            self.see_enabled(i, i + 1, &anybody)
             self.weigh(self.enabled, self.shares)
             Ensemble.combine(self, i, i + 1)
             self.keep(i)
@@ -260,7 +256,7 @@ cdef class SelfTuning(Ensemble):
         """Shares of members in the deviation of each target: their weights, as far as these are positive."""
         cdef Py_ssize_t g, k, m = self.combiner.n_members
         for g in range(self.groups):
-            (<Differences> self.combiner).member_weights(g, shares + g * m)
+            self.combiner.current_weights(g, shares + g * m)
             for k in range(m):
                 shares[g * m + k] = fmax(shares[g * m + k], 0.0) + 1e-9 if enabled[k] else 0.0
 

@@ -77,8 +77,7 @@ cdef class LocalRows:
     cdef void put(self, Py_ssize_t slot, const double* x, double square) noexcept nogil
     cdef void learn_errors(self, const double* scores, const double* y, double weight) noexcept nogil
     cdef void average(self, double* distance, Py_ssize_t n, const double* errors, Block* w, double* out,
-                      Py_ssize_t outputs,
-                      double* spread) noexcept nogil
+                      Py_ssize_t outputs, double* spread) noexcept nogil
     cdef void vote(self, Py_ssize_t n, double total, Block* w, double* out, Py_ssize_t outputs) noexcept nogil
     cdef double log_height(self, double rate) noexcept nogil
     cdef double unit_of(self, const double* distance, Py_ssize_t n, Py_ssize_t* index) noexcept nogil

@@ -14,9 +14,8 @@ from libc.math cimport INFINITY, NAN, asinh, cos, erfc, fabs, fmax, fmin, isfini
 from libc.string cimport memcpy, memmove
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.errors import row_error
-from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, assign, at_least, not_negative, positive,
-                                         restore, within,
-                                        state_of)
+from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, assign, at_least, check_state, not_negative,
+                                        positive, restore, state_of, within)
 from onlinekernels._core.formulas.hashing cimport reservoir_slot
 from onlinekernels._core.points cimport Rows
 from onlinekernels._core.formulas.moments cimport advance_moments, divisor, knows_values
@@ -846,6 +845,8 @@ cdef class Transform:
     n_features : int
     """
 
+    FIELDS = Count("t"),
+
     def __init__(self, Py_ssize_t n_features):
         self.n_features = n_features
 
@@ -887,6 +888,11 @@ cdef class Transform:
     cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
         """n rows transformed as of now."""
         raise NotImplementedError
+
+    def _check(self):
+        """Assert what must always hold."""
+        check_state(self)
+        assert not self.opened_rows
 
     # ---- On arrays ----------------------------------------------------------------------------
 
@@ -959,11 +965,6 @@ cdef class NormalScores(Transform):
         for i in range(n * d):
             out[i] = normal_score(out[i])
         return 0
-
-    def _check(self):
-        """Assert what must always hold."""
-        self.ranks._check()
-        assert self.ranks.t == self.t and not self.opened_rows
 
 
 cdef class QuantileScores(Transform):
@@ -1097,11 +1098,6 @@ cdef class QuantileScores(Transform):
         """Of the features."""
         return self.knots[:, KNOTS // 2].copy()
 
-    def _check(self):
-        """Assert what must always hold."""
-        self.sample._check()
-        assert (np.diff(self.knots) >= 0.0).all() and not self.opened_rows
-
 
 cdef class StandardScores(Transform):
     """Running z-scores.
@@ -1145,10 +1141,6 @@ cdef class StandardScores(Transform):
             for i in range(n):
                 out[i * d + j] = (rows[i * d + j] - scaler.mean[j]) / unit if scaler.count > 0.0 else 0.0
         return 0
-
-    def _check(self):
-        """Assert what must always hold."""
-        assert self.scaler.is_finite() and not self.opened_rows
 
 
 cdef class Relevance(StandardScores):
@@ -1209,8 +1201,6 @@ cdef class SeriesDifferences(Transform):
     [[7.0, 2.0, 3.0, 6.0]]
     """
 
-    FIELDS = Count("t"),
-
     def __init__(self, Py_ssize_t n_features, Py_ssize_t first, Py_ssize_t targets):
         super().__init__(n_features)
         self.first, self.targets = first, targets
@@ -1229,10 +1219,6 @@ cdef class SeriesDifferences(Transform):
         for i in range(n):
             for j in range(self.first, d - self.targets):
                 out[i * d + j] = rows[i * d + j + self.targets] - rows[i * d + j]
-
-    def _check(self):
-        """Assert what must always hold."""
-        assert not self.opened_rows
 
 
 # ---- Rows that are too large -----------------------------------------------------------------------------------------

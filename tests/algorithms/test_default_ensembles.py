@@ -83,7 +83,7 @@ def test_calibration():
     y = (rng.random(6000) < true).astype(float)
     bold = true**2 / (true**2 + (1 - true) ** 2)
     likely, again = np.column_stack([1 - bold, bold]), Calibration()
-    whole = again.advance(likely, y, np.full(6000, 2), np.ones(6000))
+    whole, _ = again.advance(likely, y, np.full(6000, 2), np.ones(6000))
     assert calibration_error(bold, y == 1) > 0.07 > 0.02 > calibration_error(whole[:, 1], y == 1)
     assert (whole.argmax(axis=1) == likely.argmax(axis=1)).all()
     with pytest.raises(ValueError):
@@ -182,7 +182,7 @@ def test_an_interval_covers_what_errs_by_no_more_than_its_factor():
         for i in range(4000):
             tracker = IntervalTracker(1, of_positive=True)
             tracker.least[:] = least
-            errors[i] = tracker.advance([[f[i]]], [[targets[i]]], [[deviations[i]]])[0][0, 0]
+            errors[i] = tracker.advance(*(part[i:i + 1, None] for part in (f, targets, deviations)))[0][0, 0]
         for factor in (0.3, 1.0, 3.0, 10.0):
             low, high = interval_ends(f, factor * deviations, np.full(4000, least))
             assert np.array_equal((low <= targets) & (targets <= high), errors <= factor)
