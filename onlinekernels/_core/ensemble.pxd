@@ -5,7 +5,7 @@ from onlinekernels._core.combiners cimport (AveragedRanks, ChangeDetector, Combi
                                             Probabilities, TargetFences)
 from onlinekernels._core.pool cimport Pool
 from onlinekernels._core.smoother cimport LocalRows
-from onlinekernels._core.transforms cimport Relevance, SeriesDifferences, Transform
+from onlinekernels._core.transforms cimport Transform
 
 
 @cython.final

@@ -14,6 +14,7 @@ from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.formulas.moments cimport MANY, not_farther
 from onlinekernels._core.combiners import interval_ends
+from onlinekernels._core.transforms import SeriesDifferences
 from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, Parts, assign, at_least,
                                         not_negative, ordered)
 
@@ -837,17 +838,17 @@ cdef class Ensemble(Backend):
     cdef int follow_relevance(self) except -1:
         """Weigh features by what the self-tuned member knows, and so the rows that others keep. All or nothing."""
         cdef Member member, source = self.named()[self.relevance]
-        cdef Relevance transform = self.transforms["relevance"]
-        cdef double[::1] weights
+        cdef double* weights
+        transform = self.transforms["relevance"]
         if source.disabled:
             return 0
         found = transform.weights_for(source.backend.relevance())
         if np.array_equal(found, transform.weights):
             return 0
-        ratio, weights = found / transform.weights, found
+        ratio, weights = found / transform.weights, <double*> array_data(transform.weights)
         kept = [(member.backend.rows, member.backend.rows.rescaled(ratio)) for member in self.members
                 if member.transform is transform and not member.disabled]
-        transform.set_weights(&weights[0])      # nothing can fail any more
+        memcpy(weights, array_data(found), len(found) * sizeof(double))     # nothing can fail any more
         for rows, rescaled in kept:
             (<LocalRows> rows).take_rescaled(rescaled)
         return 0

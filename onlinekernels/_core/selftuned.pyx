@@ -10,6 +10,7 @@ cimport cython
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport fmax, fmin
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.combiners cimport IntervalTracker
@@ -69,7 +70,6 @@ cdef class Metric(Transform):
     cdef double* scores                 # at the knots,
     cdef double* rises                  # and slopes from each knot on
     cdef double* transposed_map                 # the map, transposed
-    cdef double* compared               # a row's features
 
     def __init__(self, features, map=None):
         cdef Py_ssize_t d = len(features.mean)
@@ -77,7 +77,7 @@ cdef class Metric(Transform):
         self.levels, self.map = features.knots.shape[1], map
         transposed_map = np.zeros((0, 0)) if map is None else np.asarray(map, dtype=float).T
         parts = features.mean, features.slope, features.last, features.knots, features.scores, features.rises
-        memory = np.concatenate([np.ravel(part) for part in (*parts, transposed_map, np.zeros(d))])
+        memory = np.concatenate([np.ravel(part) for part in (*parts, transposed_map)])
         self.memory_of_map, self.mean = memory, <double*> array_data(memory)
         self.slope = self.mean + d
         self.last = self.slope + d
@@ -85,7 +85,6 @@ cdef class Metric(Transform):
         self.scores = self.knots + d * self.levels
         self.rises = self.scores + d * self.levels
         self.transposed_map = self.rises + d * self.levels
-        self.compared = self.transposed_map + <Py_ssize_t> transposed_map.size
 
     cdef void score_row(self, const double* x, double* out) noexcept nogil:
         """The features of a row. O(d levels)."""
@@ -102,25 +101,21 @@ cdef class Metric(Transform):
                       + (self.scores[j * self.levels + below] + self.rises[j * self.levels + below]
                          * (inside - knots[below])))
 
-    cdef void map_row(self, const double* x, double* compared, double* out) noexcept nogil:
-        """A row transformed. O(d (levels + d))."""
-        if self.map is None:
-            self.score_row(x, out)
-            return
-        self.score_row(x, compared)
-        ok_times_rows(self.transposed_map, self.n_features, self.n_features, self.n_features, compared, out)
-
-    cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
-        cdef Py_ssize_t i, d = self.n_features
-        for i in range(n):
-            self.map_row(rows + i * d, self.compared, self.out + i * d)
-        return 0
-
     cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
+        """O(n d (levels + d))."""
         cdef Py_ssize_t i, d = self.n_features
-        scratch = np.empty(d)                   # several threads may ask
+        cdef double* compared
+        if self.map is None:
+            for i in range(n):
+                self.score_row(rows + i * d, out + i * d)
+            return 0
+        compared = <double*> malloc(max(1, d) * sizeof(double))      # several threads may ask
+        if compared == NULL:
+            raise MemoryError()
         for i in range(n):
-            self.map_row(rows + i * d, <double*> array_data(scratch), out + i * d)
+            self.score_row(rows + i * d, compared)
+            ok_times_rows(self.transposed_map, d, d, d, compared, out + i * d)
+        free(compared)
         return 0
 
 

@@ -538,7 +538,7 @@ cdef class Smoothing(Backend):
             self.scratch = np.empty(n * d + outputs + max(1, self.targets))
         cdef double* scaled = <double*> array_data(self.scratch)
         if self.scaler is not None:
-            self.scaler.open_dense(<const char*> X, n, <char*> scaled)
+            self.scaler.open_rows(<const char*> X, 0, n, <char*> scaled)
         try:
             if self.scaler is not None:
                 if not self.scaler.is_finite():

@@ -10,6 +10,7 @@ is small where one of them is rare: then the rare ones would dominate every dist
 targets are all taken to have more.
 """
 import numpy as np
+cimport cython
 from libc.math cimport INFINITY, NAN, asinh, cos, erfc, fabs, fmax, fmin, isfinite, isnan, log, sin, sqrt
 from libc.string cimport memcpy, memmove
 from onlinekernels._core.arrays cimport array_data
@@ -82,19 +83,15 @@ cdef class Scaler:
     def copy(self, memory=None):
         """One that knows the same, and goes on with another memory if that is given. O(d)."""
         cdef Scaler twin = Scaler(self.n_features, self.memory if memory is None else memory, self.sparse, self.dtype)
-        twin.take_over(self)
+        twin.load(self)
         return twin
-
-    cdef void take_over(self, Scaler other) noexcept:
-        """Know what another one knows, of as many columns. O(d)."""
-        memcpy(self.mean, other.mean, 4 * self.n_features * sizeof(double))
-        self.count, self.few = other.count, other.few
 
     def load(self, Scaler other):
         """Go on from what another one knows, of as many columns. O(d)."""
         if other.n_features != self.n_features or other.sparse != self.sparse:
             raise ValueError("the scaler is for other rows")
-        self.take_over(other)
+        memcpy(self.mean, other.mean, 4 * self.n_features * sizeof(double))
+        self.count, self.few = other.count, other.few
 
     def after(self, Py_ssize_t n):
         """What this scaler was after n rows of the piece that is being learned, another one. As `update_rows`."""
@@ -118,40 +115,30 @@ cdef class Scaler:
 
     # ---- Rows ---------------------------------------------------------------------------------
 
-    def advance(self, rows, bint wanted=True):
-        """Update with rows in order, an array or sparse ones. Return them, if that is `wanted`, each scaled by what is
-        known including itself. O(n d), or O(non-zeros)."""
-        cdef Py_ssize_t i, n = rows.shape[0]
-        cdef char* out = NULL
-        if self.sparse:
-            scaled = self.new_rows(rows) if wanted else None
-            self.sparse_rows, self.first = rows, 0
-            self.take_sparse(n, <double*> (<Rows> scaled).value if wanted else NULL)
-            self.let_go()
-            return scaled
-        rows = np.ascontiguousarray(rows, dtype=self.dtype)
-        scaled = np.empty_like(rows) if wanted else None
-        self.rows = array_data(rows)
-        if wanted:
-            out = array_data(scaled)
-        with nogil:
-            for i in range(n):
-                self.take_row(i, out)
-        self.let_go()
-        return scaled
-
     def advanced(self, rows, bint wanted=True):
-        """(a scaler that has seen these rows as well, the rows as it scales them if that is wanted); they are checked.
+        """(a scaler that has seen these rows as well, the rows, if that is wanted, each scaled by what is known
+        including itself); they are checked. O(n d), or O(non-zeros).
 
         >>> after, rows = Scaler(1, 1.0).advanced(np.array([[1.0], [3.0], [5.0]]))
         >>> rows.round(3).ravel().tolist(), after.means
         ([0.0, 1.0, 1.225], array([3.]))
         """
-        fresh = self.copy()
-        out = fresh.advance(rows, wanted)
+        cdef Scaler fresh = self.copy()
+        cdef Py_ssize_t n = rows.shape[0]
+        cdef char* out
+        if self.sparse:
+            scaled = self.new_rows(rows)
+            fresh.sparse_rows, out = rows, <char*> (<Rows> scaled).value
+        else:
+            rows = np.ascontiguousarray(rows, dtype=self.dtype)
+            scaled = np.empty_like(rows)
+            fresh.rows, out = array_data(rows), array_data(scaled)
+        with nogil:
+            fresh.update_rows(n, out if wanted else NULL)
+        fresh.let_go()
         if not fresh.is_finite():
             raise too_large(rows)
-        return fresh, out
+        return fresh, scaled if wanted else None
 
     def scaled(self, rows):
         """Rows, an array or sparse ones, scaled by what is known, which does not change: O(n d), or O(non-zeros)."""
@@ -211,8 +198,6 @@ cdef class Scaler:
             self.sparse_rows = piece.source
             rows = self.sparse_rows
             piece.source = Rows(rows.indptr, rows.indices, rows.data, self.n_features)
-        else:
-            self.rows = piece.source_data
         self.call_rows = piece.source_data
         return 0
 
@@ -222,37 +207,28 @@ cdef class Scaler:
 
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1:
         """Update with m rows from `first` on, and let the piece read them scaled. As `update_rows`."""
-        cdef Py_ssize_t d = self.n_features
+        cdef const char* rows = NULL
         cdef char* out
         if self.sparse:
             out = <char*> (<Rows> piece.source).value
         else:
-            out = piece.buffer(SCALED, m * d * sizeof(double))
-        if not self.sparse:
+            out = piece.buffer(SCALED, m * self.n_features * sizeof(double))
             piece.source_data = out
-            if m == 1:                          # to release the interpreter would take longer
-                self.open_dense(self.call_rows + first * d * (4 if self.single else 8), m, out)
-            else:
-                with nogil:
-                    self.open_dense(self.call_rows + first * d * (4 if self.single else 8), m, out)
-            self.first = first
-            return 0
-        self.remember()
-        self.first, self.opened = first, m
-        with nogil:
-            self.update_rows(m, out)
+            rows = self.call_rows + first * self.n_features * (4 if self.single else 8)
+        if m == 1:                              # to release the interpreter would take longer
+            self.open_rows(rows, first, m, out)
+        else:
+            with nogil:
+                self.open_rows(rows, first, m, out)
         return 0
 
-    cdef void open_dense(self, const char* rows, Py_ssize_t m, char* out) noexcept nogil:
-        """Update with m dense rows, which must stay where they are until `commit`. As `update_rows`."""
-        self.remember()
-        self.rows, self.first, self.opened = rows, 0, m
-        self.update_rows(m, out)
-
-    cdef void remember(self) noexcept nogil:
-        """Note what is known before a piece. O(d)."""
+    cdef void open_rows(self, const char* rows, Py_ssize_t first, Py_ssize_t m, char* out) noexcept nogil:
+        """Update with m rows: dense ones, which must stay where they are until `commit`, or sparse ones of the call
+        from `first` on. As `update_rows`."""
         memcpy(self.mean + 4 * self.n_features, self.mean, 4 * self.n_features * sizeof(double))
         self.count_before, self.few_before = self.count, self.few
+        self.rows, self.first, self.opened = rows, first, m
+        self.update_rows(m, out)
 
     cdef void commit(self, Py_ssize_t n) noexcept nogil:
         """The first n rows of the piece were learned, the others were not. O(1) if that is all of them, otherwise as
@@ -320,8 +296,7 @@ cdef class Scaler:
             return
         if self.sparse:
             self.scale_values(self.sparse_rows, self.sparse_rows.start[self.first],
-                              self.sparse_rows.start[self.first + m],
-                              <double*> out)
+                              self.sparse_rows.start[self.first + m], <double*> out)
         else:
             self.scale_dense(self.rows, m, self.mean + 8 * self.n_features, out)
 
@@ -634,7 +609,7 @@ cdef class Ranks:
         Whether the latest rows are kept, and not a uniform sample.
 
     >>> ranks = Ranks(1, 100)
-    >>> ranks.advance(np.array([[1.0], [3.0], [2.0], [2.0]])).ravel().tolist()
+    >>> ranks.ranks(np.array([[1.0], [3.0], [2.0], [2.0]]), learns=True).ravel().tolist()
     [0.5, 0.75, 0.5, 0.5]
     """
 
@@ -649,7 +624,7 @@ cdef class Ranks:
         O(columns kept size).
 
         >>> ranks = Ranks(1, 100)
-        >>> _ = ranks.advance(np.array([[1.0], [2.0], [3.0]]))
+        >>> _ = ranks.ranks(np.array([[1.0], [2.0], [3.0]]), learns=True)
         >>> ranks.restart(2)
         >>> ranks.n, ranks.quantile(0.0)
         (2, 2.0)
@@ -737,28 +712,18 @@ cdef class Ranks:
         for j in range(self.columns):
             ranks[j] = mid_rank(self.ordered_data + j * self.size, n, values[j])
 
-    def advance(self, values):
-        """Mid-ranks in (0, 1) of each row among those before it, shape (n, columns); update with the rows. All or
-        nothing."""
-        found = np.empty((len(values), self.columns))
+    def ranks(self, values, bint learns=False):
+        """Mid-ranks in (0, 1) of rows as of now, shape (n, columns); or, if it `learns` them, of each among those
+        before it."""
         cdef const double[:, ::1] given = np.ascontiguousarray(values, dtype=float)
-        cdef double[:, ::1] out = found
+        cdef double[:, ::1] found = np.empty((given.shape[0], self.columns))
         cdef Py_ssize_t i
         with nogil:
             for i in range(given.shape[0]):
-                self.learn_row(&given[i, 0], &out[i, 0])
-        return found
-
-    def ranks(self, values):
-        """Mid-ranks of rows as of now."""
-        found = np.empty((len(values), self.columns))
-        cdef const double[:, ::1] asked = np.ascontiguousarray(values, dtype=float)
-        cdef double[:, ::1] out = found
-        cdef Py_ssize_t i
-        with nogil:
-            for i in range(asked.shape[0]):
-                self.evaluate_row(&asked[i, 0], &out[i, 0])
-        return found
+                self.evaluate_row(&given[i, 0], &found[i, 0])
+                if learns:
+                    self.learn_row(&given[i, 0], NULL)
+        return np.asarray(found)
 
     cpdef double quantile(self, double level) noexcept nogil:
         """A value of the first column that a share `level` of the rows is below; infinitely small before there are
@@ -838,11 +803,7 @@ cdef class Transform:
     them count. `evaluate` transforms rows as of now and changes nothing, so several threads may call it at a time,
     though not while a block is open.
 
-    A subclass has `transform_block`, `close_block` and `evaluate`.
-
-    Parameters
-    ----------
-    n_features : int
+    A subclass has `evaluate`, and `transform_block` and `close_block` if it learns.
     """
 
     FIELDS = Count("t"),
@@ -873,7 +834,7 @@ cdef class Transform:
 
     cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
         """n rows to `out`; changes nothing if it fails."""
-        raise NotImplementedError
+        return self.evaluate(rows, n, self.out)
 
     cdef void commit(self, Py_ssize_t n) noexcept nogil:
         """The first n rows of the open block count, the others are rolled back."""
@@ -916,9 +877,10 @@ cdef class Transform:
         """Rows transformed, each with what was known at its time; all of them count."""
         parts, done = [np.empty((0, self.n_features))], 0
         while done < len(X):
-            parts.append(self.opened(X[done:done + self.rows_at_once()]))
-            self.committed(len(parts[len(parts) - 1]))
-            done += len(parts[len(parts) - 1])
+            found = self.opened(X[done:done + self.rows_at_once()])
+            self.committed(len(found))
+            parts.append(found)
+            done += len(found)
         return np.concatenate(parts)
 
     def transform(self, X):
@@ -1100,14 +1062,9 @@ cdef class QuantileScores(Transform):
 
 
 cdef class StandardScores(Transform):
-    """Running z-scores.
+    """Running z-scores. `memory` is the weight of a row that is one example old."""
 
-    Parameters
-    ----------
-    n_features : int
-    memory : float
-        Weight of a row that is one example old.
-    """
+    cdef readonly Scaler scaler
 
     FIELDS = Count("t"), Part("scaler")
 
@@ -1123,7 +1080,7 @@ cdef class StandardScores(Transform):
             raise ValueError("count is not the sum of the weights of t rows")
 
     cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
-        self.scaler.open_dense(<const char*> rows, n, <char*> self.out)
+        self.scaler.open_rows(<const char*> rows, 0, n, <char*> self.out)
         if not self.scaler.is_finite():
             self.scaler.commit(0)
             raise too_large(np.asarray(<double[:n, :self.n_features]> <double*> rows))
@@ -1143,8 +1100,12 @@ cdef class StandardScores(Transform):
         return 0
 
 
+@cython.final
 cdef class Relevance(StandardScores):
     """z-scores, each times how much its feature matters; a member that sees rows so has to follow when that changes."""
+
+    cdef readonly object weights            # of the features
+    cdef double* weights_data
 
     FIELDS = StandardScores.FIELDS + (Buffer("weights", positive),)
 
@@ -1180,45 +1141,29 @@ cdef class Relevance(StandardScores):
         weights = np.sqrt(np.maximum(relevance / np.mean(relevance), LEAST))
         return weights * np.sqrt(len(weights) / np.sum(weights**2))
 
-    cdef void set_weights(self, const double* weights) noexcept nogil:
-        """Go on with these. O(n_features)."""
-        memcpy(self.weights_data, weights, self.n_features * sizeof(double))
 
-
+@cython.final
 cdef class SeriesDifferences(Transform):
-    """Rows with the last values of a series behind their features: all but the very last become differences from each
-    to the next.
-
-    Parameters
-    ----------
-    n_features : int
-    first : int
-        Column of the oldest value.
-    targets : int
-        Values at a time.
+    """Rows with the last values of a series, so many `targets` at a time, in the columns from the `first` on: all but
+    the very last become differences from each to the next.
 
     >>> SeriesDifferences(4, 1, 1).transform([[7.0, 1.0, 3.0, 6.0]]).tolist()
     [[7.0, 2.0, 3.0, 6.0]]
     """
 
+    cdef readonly Py_ssize_t first, targets
+
     def __init__(self, Py_ssize_t n_features, Py_ssize_t first, Py_ssize_t targets):
         super().__init__(n_features)
         self.first, self.targets = first, targets
 
-    cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
-        self.transform_rows(rows, n, self.out)
-        return 0
-
     cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
-        self.transform_rows(rows, n, out)
-        return 0
-
-    cdef void transform_rows(self, const double* rows, Py_ssize_t n, double* out) noexcept nogil:
         cdef Py_ssize_t i, j, d = self.n_features
         memcpy(out, rows, n * d * sizeof(double))
         for i in range(n):
             for j in range(self.first, d - self.targets):
                 out[i * d + j] = rows[i * d + j + self.targets] - rows[i * d + j]
+        return 0
 
 
 # ---- Rows that are too large -----------------------------------------------------------------------------------------

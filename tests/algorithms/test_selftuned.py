@@ -11,7 +11,7 @@ from onlinekernels import SelfTuned
 from onlinekernels._core.combiners import LeastSquares
 from onlinekernels.algorithms import evidence as metrics
 from onlinekernels.algorithms import selftuned
-from onlinekernels.algorithms.evidence import Evidence, Features, minimize
+from onlinekernels.algorithms.evidence import Evidence, Features, descend
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(460, 4))
@@ -48,6 +48,14 @@ def test_gradient_of_the_evidence():
 
 
 # ---- The descent -----------------------------------------------------------------------------------------------------
+
+
+def minimize(function, start, steps):
+    def found():
+        yield (yield from descend(function, start, steps))
+
+    *_, last = found()
+    return last
 
 
 def test_descent():

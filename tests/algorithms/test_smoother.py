@@ -131,7 +131,7 @@ def test_running_ranks():
     values = rng.integers(0, 12, size=(400, 2)).astype(float)
     for size, memory in ((500, 0), (50, 0), (30, 60)):
         ranks, kept = Ranks(2, size, memory, 7), {}
-        found = np.concatenate([ranks.advance(values[i : i + 23]) for i in range(0, 400, 23)])
+        found = np.concatenate([ranks.ranks(values[i : i + 23], learns=True) for i in range(0, 400, 23)])
         slots = kept_slots(400, Reservoir(size, memory or None, 7))
         for t, slot in enumerate(slots):
             there = values[list(kept.values())].reshape(-1, 2)
@@ -142,7 +142,7 @@ def test_running_ranks():
         ranks._check()
         again = Ranks(2, size, memory, 7)
         restore(again, state_of(ranks))
-        assert np.array_equal(again.advance(values), ranks.advance(values))
+        assert np.array_equal(again.ranks(values, learns=True), ranks.ranks(values, learns=True))
     for damage in ({"t": -1}, {"t": 1.0}, {"rows": np.zeros((3, 2))}, {"rows": np.full((30, 2), np.nan)}):
         with pytest.raises(ValueError):
             restore(again, {**state_of(ranks), **damage})

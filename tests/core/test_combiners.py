@@ -125,7 +125,7 @@ def test_ranks_by_hand():
     assert combiner.each.t == combiner.mean.t == combiner.latest.t == N // 2
     combiner._check()
     again = AveragedRanks(M, 0, 0.1)
-    again.each.advance(scores[-(N // 2):, :, 0])
+    again.each.ranks(scores[-(N // 2):, :, 0], learns=True)
     same(state_of(combiner.each), state_of(again.each))
 
 

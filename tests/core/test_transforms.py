@@ -213,12 +213,12 @@ def test_states_that_cannot_be_are_refused():
 
 def test_samples_begin_anew_with_the_latest_rows():
     ranks, expected = Ranks(D, 300), Ranks(D, 300)
-    ranks.advance(ROWS)
+    ranks.ranks(ROWS, learns=True)
     ranks.restart(100)
-    expected.advance(ROWS[-100:])
+    expected.ranks(ROWS[-100:], learns=True)
     ranks._check()
     same(state_of(ranks), state_of(expected))
-    same(ranks.advance(ROWS), expected.advance(ROWS))
+    same(ranks.ranks(ROWS, learns=True), expected.ranks(ROWS, learns=True))
     state = state_of(ranks)
     ranks.restart(1)  # the latest rows are not known any more
     same(state_of(ranks), state)
