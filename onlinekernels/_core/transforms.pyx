@@ -12,6 +12,7 @@ targets are all taken to have more.
 import numpy as np
 cimport cython
 from libc.math cimport INFINITY, NAN, asinh, cos, erfc, fabs, fmax, fmin, isfinite, isnan, log, sin, sqrt
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.errors import row_error
@@ -21,6 +22,7 @@ from onlinekernels._core.formulas.hashing cimport reservoir_slot
 from onlinekernels._core.points cimport Rows
 from onlinekernels._core.formulas.moments cimport advance_moments, divisor, knows_values
 from onlinekernels._core.functions cimport SCALED, Piece
+from onlinekernels._core.linalg cimport ok_times_rows
 
 
 cdef double BOUND = 1e140           # no variance of smaller numbers overflows
@@ -1163,6 +1165,84 @@ cdef class SeriesDifferences(Transform):
         for i in range(n):
             for j in range(self.first, d - self.targets):
                 out[i * d + j] = rows[i * d + j + self.targets] - rows[i * d + j]
+        return 0
+
+
+cdef double FARTHEST_FEATURE = 10.0     # deviations at which a feature stops to move
+
+
+@cython.final
+cdef class Metric(Transform):
+    """Features on one footing, times a linear map: a transform that stands still.
+
+    A feature becomes slope (x - mean), at most half of `FARTHEST_FEATURE`, plus the polygon through (knots, scores), which is
+    flat outside of it.
+
+    Parameters
+    ----------
+    features : Features
+        With these arrays.
+    map : array of shape (n_features, n_features) or None
+        B; a row u of features becomes u B.
+    """
+
+    # B such that distances are |u B - v B|, for features u and v; None: features alone
+    cdef readonly object map
+    cdef Py_ssize_t levels              # knots of a feature at most
+    cdef object memory_of_map           # owns these:
+    cdef double* mean                   # (features,)
+    cdef double* slope                  # of the part that is linear
+    cdef double* last                   # knot of each feature
+    cdef double* knots                  # (features, levels): ascending, infinite behind the last one,
+    cdef double* scores                 # at the knots,
+    cdef double* rises                  # and slopes from each knot on
+    cdef double* transposed_map                 # the map, transposed
+
+    def __init__(self, features, map=None):
+        cdef Py_ssize_t d = len(features.mean)
+        Transform.__init__(self, d)
+        self.levels, self.map = features.knots.shape[1], map
+        transposed_map = np.zeros((0, 0)) if map is None else np.asarray(map, dtype=float).T
+        parts = features.mean, features.slope, features.last, features.knots, features.scores, features.rises
+        memory = np.concatenate([np.ravel(part) for part in (*parts, transposed_map)])
+        self.memory_of_map, self.mean = memory, <double*> array_data(memory)
+        self.slope = self.mean + d
+        self.last = self.slope + d
+        self.knots = self.last + d
+        self.scores = self.knots + d * self.levels
+        self.rises = self.scores + d * self.levels
+        self.transposed_map = self.rises + d * self.levels
+
+    cdef void score_row(self, const double* x, double* out) noexcept nogil:
+        """The features of a row. O(d levels)."""
+        cdef Py_ssize_t j, k, below
+        cdef double inside
+        cdef const double* knots
+        for j in range(self.n_features):
+            knots = self.knots + j * self.levels
+            inside = fmin(fmax(x[j], knots[0]), self.last[j])
+            below = 0
+            for k in range(1, self.levels):
+                below += knots[k] <= inside
+            out[j] = (fmin(fmax((x[j] - self.mean[j]) * self.slope[j], -0.5 * FARTHEST_FEATURE), 0.5 * FARTHEST_FEATURE)
+                      + (self.scores[j * self.levels + below] + self.rises[j * self.levels + below]
+                         * (inside - knots[below])))
+
+    cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
+        """O(n d (levels + d))."""
+        cdef Py_ssize_t i, d = self.n_features
+        cdef double* compared
+        if self.map is None:
+            for i in range(n):
+                self.score_row(rows + i * d, out + i * d)
+            return 0
+        compared = <double*> malloc(max(1, d) * sizeof(double))      # several threads may ask
+        if compared == NULL:
+            raise MemoryError()
+        for i in range(n):
+            self.score_row(rows + i * d, compared)
+            ok_times_rows(self.transposed_map, d, d, d, compared, out + i * d)
+        free(compared)
         return 0
 
 

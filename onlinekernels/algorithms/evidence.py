@@ -12,8 +12,7 @@ import math
 import numpy as np
 
 from onlinekernels._core import linalg as core
-from onlinekernels._core.selftuned import Metric
-from onlinekernels._core.transforms import normal_scores
+from onlinekernels._core.transforms import Metric, normal_scores
 
 __all__ = ["Evidence", "Features", "Settings", "gradient_axes"]
 

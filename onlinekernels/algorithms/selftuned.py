@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels.base import validation
-from onlinekernels._core.selftuned import Metric, SelfTuning, tuned_member
+from onlinekernels._core.ensemble import SelfTuning, tuned_member
+from onlinekernels._core.transforms import Metric
 from onlinekernels.algorithms.evidence import Evidence, Features, Settings, learned_metric, spread_out, standard_targets
 from onlinekernels.algorithms.krls import KRLS
 from onlinekernels.base.composite import CombinedEstimator, CompositePlan
