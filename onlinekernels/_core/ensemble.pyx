@@ -25,7 +25,6 @@ from onlinekernels._core.combiners cimport (AveragedRanks, ChangeDetector, Combi
 from onlinekernels._core.formulas.moments cimport MANY, not_farther
 from onlinekernels._core.combiners import LeastSquares, interval_ends
 from onlinekernels._core.pool cimport Pool
-from onlinekernels._core.smoother cimport LocalRows
 from onlinekernels._core.targets cimport TargetScaler
 from onlinekernels._core.transforms cimport Transform
 from onlinekernels._core.transforms import SeriesDifferences
@@ -626,8 +625,8 @@ cdef class Ensemble(Backend):
     intervals : IntervalTracker or None
     fences : TargetFences or None
         Within which members are told targets, which are numbers.
-    nearby : LocalRows or None
-        What errors were nearby, on the rows of the transform "near"; deviations follow it.
+    nearby : Smoothing or None
+        What errors were nearby; deviations follow it.
     relevance : str or None
         The self-tuned member that says how relevant features are for the transform "relevance".
     last : LastTarget or None
@@ -650,8 +649,7 @@ cdef class Ensemble(Backend):
     cdef readonly Probabilities correction   # of decisions about rare classes, or None
     cdef readonly TargetFences fences   # within which members are told targets, or None
     cdef readonly ChangeDetector changes        # in how many mistakes there are, or None
-    cdef readonly LocalRows nearby      # what errors were nearby, or None,
-    cdef Transform near                 # on rows behind this one
+    cdef readonly Backend nearby        # what errors were nearby, or None
     cdef readonly object relevance      # name of the member that says how relevant features are, or None
     cdef readonly object last           # what the last target says, which is a member, or None
     cdef readonly Py_ssize_t lags       # values of a series that rows have behind their features,
@@ -689,7 +687,8 @@ cdef class Ensemble(Backend):
     cdef double* leasts                 # (rows, groups): least target before each row
     cdef double* clipped                   # (rows, targets): targets as members learn them
     cdef double* local                  # (rows, targets): errors nearby,
-    cdef double* ratios                 # and errors, in units of the running one
+    cdef double* ratios                 # and errors, in units of the running one,
+    cdef double* judged                 # (rows,): and whether these say anything
     cdef double* counts                 # weights of the rows in the combination
     cdef Py_ssize_t* n_seen_before      # labels before each row
     cdef unsigned char* enabled         # members that take part
@@ -698,15 +697,13 @@ cdef class Ensemble(Backend):
 
     def __init__(self, members, Combiner combiner, str task, Py_ssize_t targets, Py_ssize_t n_features, *,
                  transforms=None, Probabilities calibration=None, Probabilities correction=None,
-                 IntervalTracker intervals=None, TargetFences fences=None, LocalRows nearby=None, relevance=None,
+                 IntervalTracker intervals=None, TargetFences fences=None, Backend nearby=None, relevance=None,
                  LastTarget last=None, Py_ssize_t lags=0, Py_ssize_t n_seen=0):
         Backend.__init__(self, task, targets)
         self.members, self.combiner = list(members), combiner
         self.transforms = {} if transforms is None else transforms
         self.calibration, self.correction, self.intervals = calibration, correction, intervals
         self.fences, self.nearby, self.relevance, self.last = fences, nearby, relevance, last
-        if nearby is not None:
-            self.near = self.transforms["near"]
         self.lags, self.latest = lags, np.zeros((lags, targets))
         self.latest_data = <double*> array_data(self.latest)
         self.n_features, self.n_seen = n_features, n_seen
@@ -756,6 +753,8 @@ cdef class Ensemble(Backend):
     cdef int attach(self, examples) except -1:
         cdef Member member
         Backend.attach(self, examples)
+        if self.nearby is not None:
+            self.nearby.attach(examples)
         for member in self.members:
             if not member.disabled and not member.frozen:
                 member.attach(examples, min(len(examples), BLOCK))
@@ -769,6 +768,8 @@ cdef class Ensemble(Backend):
             if member.attached is not None:
                 member.attached = None
                 member.backend.detach()
+        if self.nearby is not None:
+            self.nearby.detach()
         return Backend.detach(self)
 
     cdef Py_ssize_t rows_at_once(self) except -1:
@@ -798,7 +799,7 @@ cdef class Ensemble(Backend):
         if self.capacity_rows >= n and self.capacity_outputs >= outputs:
             return 0
         n, outputs = max(n, self.capacity_rows), max(outputs, self.capacity_outputs)
-        memory = np.zeros(n * (m * (outputs + g) + 4 * outputs + 5 * g + 3) + m + 1)
+        memory = np.zeros(n * (m * (outputs + g) + 4 * outputs + 5 * g + 4) + m + 1)
         self.table = <double*> array_data(memory)
         self.member_deviations = self.table + n * m * outputs
         self.combined = self.member_deviations + n * m * g
@@ -810,7 +811,8 @@ cdef class Ensemble(Backend):
         self.clipped = self.leasts + n * g
         self.local = self.clipped + n * outputs
         self.ratios = self.local + n * g
-        self.counts = self.ratios + n * g
+        self.judged = self.ratios + n * g
+        self.counts = self.judged + n
         self.n_seen_before = <Py_ssize_t*> (self.counts + n)
         self.enabled = <unsigned char*> (self.n_seen_before + n)
         self.held = self.enabled + m
@@ -829,9 +831,9 @@ cdef class Ensemble(Backend):
             for transform in self.transforms.values():
                 transform.held = self.held
                 transform.open(self.data + first * self.n_features, n)
-            self.open_members()
             if self.nearby is not None:
-                self.nearby.open(self.near.out, n, self.targets)
+                self.nearby.open(first, n, self.ratios, self.judged, 0)
+            self.open_members()
             self.combiner.open(n, self.outputs)
             if self.correction is not None:
                 self.correction.open(self.outputs)
@@ -843,6 +845,7 @@ cdef class Ensemble(Backend):
             if self.task == "classes":
                 n_seen = max(n_seen, <Py_ssize_t> y[i] + 1)
             self.counts[i], self.held[i] = 1.0 if weights == NULL else weights[i], False
+            self.judged[i] = self.t + i >= FIRST
         if self.t == 0 and not self.has_learned_members():      # what is said of the first row is not worth judging
             self.counts[0] = 0.0
         return 0
@@ -961,7 +964,7 @@ cdef class Ensemble(Backend):
                 if member.transform is transform and not member.disabled]
         memcpy(weights, array_data(found), len(found) * sizeof(double))     # nothing can fail any more
         for rows, rescaled in kept:
-            (<LocalRows> rows).take_rescaled(rescaled)
+            rows.take_rescaled(rescaled)
         return 0
 
     # ---- A block ------------------------------------------------------------------------------
@@ -1035,7 +1038,7 @@ cdef class Ensemble(Backend):
         """Tell members the targets of row i, within the fences about what was predicted."""
         cdef Py_ssize_t k, T = self.targets
         if self.nearby is not None:
-            self.nearby.test_row(i, self.local + i * T, self.ratios + i * T)
+            self.nearby.test(i, self.local + i * T, NULL)
         memcpy(self.clipped + i * T, self.y + i * T, T * sizeof(double))
         if self.fences is not None:
             if self.weights == NULL or self.weights[i] > 0.0:
@@ -1113,7 +1116,7 @@ cdef class Ensemble(Backend):
             k = i * T + j
             self.ratios[k] = fmin(fabs(self.y[k] - self.combined[k]) / self.deviations[k], LARGE)
             self.deviations[k] *= by_local_errors(self.local[k])
-        self.nearby.train_row(i, self.ratios + i * T, 0.0 if self.t + i < FIRST else 1.0, self.local + i * T)
+        self.nearby.train(i)
 
     cdef void count_losses(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         """Mistakes, or squared errors, of each member and of all together."""
@@ -1150,7 +1153,7 @@ cdef class Ensemble(Backend):
         for transform in self.transforms.values():
             transform.commit(n)
         if self.nearby is not None:
-            self.nearby.commit()
+            self.nearby.commit(n)
         if n:
             if self.lags:
                 self.remember(n)
@@ -1344,10 +1347,9 @@ cdef class Ensemble(Backend):
         cdef Py_ssize_t k = 0, m = len(self.members), g = self.groups, width = outputs
         cdef dict seen = {}
         for transform in self.transforms.values():
-            if transform is not self.near:
-                rows = np.empty((n, transform.n_features))
-                transform.evaluate(<const double*> array_data(examples), n, <double*> array_data(rows))
-                seen[transform] = rows
+            rows = np.empty((n, transform.n_features))
+            transform.evaluate(<const double*> array_data(examples), n, <double*> array_data(rows))
+            seen[transform] = rows
         for member in self.members:
             width = max(width, member.width)
         raw = np.empty(n * width)
@@ -1387,8 +1389,6 @@ cdef class Ensemble(Backend):
                     double* deviations, object examples) except -1:
         """Answers and deviations for what members answer, as of now."""
         cdef Py_ssize_t i
-        cdef double* rows
-        cdef double* local
         flags = self.enabled_members().astype(np.uint8)
         if not flags.any():
             self.answer_nothing(n, outputs, answers, deviations)
@@ -1397,13 +1397,10 @@ cdef class Ensemble(Backend):
                                deviations)
         self.bound(n, answers, deviations)
         if self.nearby is not None:
-            near = np.empty(n * (self.n_features + 2 * self.targets))
-            rows = <double*> array_data(near)
-            self.near.evaluate(<const double*> array_data(examples), n, rows)
-            local = rows + n * self.n_features
-            self.nearby.evaluate(rows, n, self.targets, local, local + n * self.targets)
+            local = np.empty(n * self.targets)
+            self.nearby.evaluate(examples, n, <double*> array_data(local), self.targets, NULL, 0)
             for i in range(n * self.targets):
-                deviations[i] *= by_local_errors(local[i])
+                deviations[i] *= by_local_errors((<double*> array_data(local))[i])
         if self.calibration is None:
             return 0
         likely = np.empty(n * outputs)
@@ -1456,6 +1453,8 @@ cdef class Ensemble(Backend):
             raise ValueError("times are too many, or not those of rows")
         if any(transform["t"] != t for transform in state.get("transforms", {}).values()):
             raise ValueError("the transforms have not seen the rows that the members have learned")
+        if "nearby" in state and state["nearby"]["rows"]["t"] != t:
+            raise ValueError("the errors nearby are not those of the rows that the members have learned")
         if any(not member.disabled and member.begun + member.t != t for member in self.members):
             raise ValueError("the members have not learned the same rows")
         if any(max(member.label_codes, default=-1) >= state["n_seen"] for member in self.members):

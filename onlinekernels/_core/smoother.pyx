@@ -70,8 +70,30 @@ def squares_of(const double[:, ::1] points):
     return np.asarray(squares)
 
 
+cdef struct Block:
+    # Some rows, and what is computed of them on the way.
+    Py_ssize_t m                # how many
+    double* rows                # (m, features): about the origin
+    double* squares             # (m): of their lengths
+    double* table               # (m, stride): distances to the rows that are kept
+    Py_ssize_t stride
+    # Of one average
+    Py_ssize_t* index           # slots that count,
+    double* share               # their weights,
+    double* gathered            # and what they say
+    double* ones
+    double* sums
+    # If they are learned
+    double* own                 # (m, m): distances to each other
+    double* transposed              # (features, m): the rows, with a row for each feature
+    Py_ssize_t* slots           # (m): where they go, -1 for nowhere
+
+
+@cython.final
 cdef class LocalScratch(Memory):
     """Memory of a block."""
+
+    cdef Block block
 
     cdef int reserve(self, LocalRows local, Py_ssize_t m, Py_ssize_t n, Py_ssize_t outputs, bint learning) except -1:
         """Room for m rows, n distances of each, and so many outputs. O(n), unless it is new."""
@@ -116,6 +138,32 @@ cdef class LocalRows:
     neighbour : int
         Distances are in units of that to so near a row; 0 for none.
     """
+
+    cdef readonly int task
+    cdef readonly Py_ssize_t n_features, targets, size, neighbour
+    cdef readonly double rate
+    cdef readonly bint city_block, uniform
+    cdef readonly long long memory
+    cdef readonly long long t               # rows so far, but for those that were held back
+    cdef readonly unsigned long long seed
+    cdef readonly object origin             # what rows are kept about: the first one
+    cdef readonly object points             # (room, features)
+    # (features, room): the same with a row for each feature; None if nobody looks at it so
+    cdef readonly object columns
+    cdef readonly object squares, values, weights
+    cdef readonly object running_errors      # (targets + 1): fading sums of squared errors, and of their weights
+    cdef double* O                          # of `origin`
+    cdef double* P                          # of `points`
+    cdef double* C                          # of `columns`, or NULL
+    cdef double* q                          # of `squares`
+    cdef double* V                          # of `values`
+    cdef double* w                          # of `weights`
+    cdef double* errors                     # of `running_errors`
+    cdef Py_ssize_t capacity                    # rows that there is room for
+    cdef Py_ssize_t weighted                # rows that are kept with another weight than 1
+    cdef LocalScratch scratch               # of the block that is open,
+    cdef Py_ssize_t outputs                 # of its rows
+    cdef list spare                         # scratch that no call has at present
 
     def __init__(self, task, Py_ssize_t n_features, Py_ssize_t targets, double rate, bint city_block, Py_ssize_t size,
                  bint uniform=False, long long memory=0, unsigned long long seed=0, Py_ssize_t neighbour=0):

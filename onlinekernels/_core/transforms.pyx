@@ -1063,29 +1063,37 @@ cdef class QuantileScores(Transform):
         return self.knots[:, KNOTS // 2].copy()
 
 
-cdef class StandardScores(Transform):
-    """Running z-scores. `memory` is the weight of a row that is one example old."""
+@cython.final
+cdef class Relevance(Transform):
+    """Running z-scores, each times how much its feature matters; a member that sees rows so has to follow when that
+    changes."""
 
     cdef readonly Scaler scaler
+    cdef readonly object weights            # of the features
+    cdef double* weights_data
 
-    FIELDS = Count("t"), Part("scaler")
+    FIELDS = Count("t"), Part("scaler"), Buffer("weights", positive)
 
-    def __init__(self, Py_ssize_t n_features, double memory=1.0):
+    def __init__(self, Py_ssize_t n_features):
         super().__init__(n_features)
-        self.scaler = Scaler(n_features, memory)
+        self.scaler, self.weights = Scaler(n_features, 1.0), np.ones(n_features)
+        self.weights_data = <double*> array_data(self.weights)
 
     def fits(self, state):
-        """All rows were counted, with weights memory^age."""
-        cdef double memory = self.scaler.memory
-        count = state["t"] if memory == 1.0 else -np.expm1(state["t"] * np.log(memory)) / (1.0 - memory)
-        if not np.isclose(state["scaler"]["count"], count, rtol=1e-6, atol=0.0):
+        """All rows were counted; the mean square of the weights is 1."""
+        if state["scaler"]["count"] != state["t"]:
             raise ValueError("count is not the sum of the weights of t rows")
+        if abs((state["weights"]**2).mean() - 1.0) > 1e-6:
+            raise ValueError("weights have another mean square than 1")
 
     cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
+        cdef Py_ssize_t i
         self.scaler.open_rows(<const char*> rows, 0, n, <char*> self.out)
         if not self.scaler.is_finite():
             self.scaler.commit(0)
             raise too_large(np.asarray(<double[:n, :self.n_features]> <double*> rows))
+        for i in range(n * self.n_features):
+            self.out[i] *= self.weights_data[i % self.n_features]
         return 0
 
     cdef void close_block(self, Py_ssize_t n) noexcept nogil:
@@ -1098,45 +1106,10 @@ cdef class StandardScores(Transform):
         for j in range(d):
             unit = scaler.divisor_of(j)
             for i in range(n):
-                out[i * d + j] = (rows[i * d + j] - scaler.mean[j]) / unit if scaler.count > 0.0 else 0.0
+                out[i * d + j] = 0.0
+                if scaler.count > 0.0:
+                    out[i * d + j] = (rows[i * d + j] - scaler.mean[j]) / unit * self.weights_data[j]
         return 0
-
-
-@cython.final
-cdef class Relevance(StandardScores):
-    """z-scores, each times how much its feature matters; a member that sees rows so has to follow when that changes."""
-
-    cdef readonly object weights            # of the features
-    cdef double* weights_data
-
-    FIELDS = StandardScores.FIELDS + (Buffer("weights", positive),)
-
-    def __init__(self, Py_ssize_t n_features):
-        super().__init__(n_features)
-        self.weights = np.ones(n_features)
-        self.weights_data = <double*> array_data(self.weights)
-
-    def fits(self, state):
-        """The mean square of the weights is 1."""
-        super().fits(state)
-        if abs((state["weights"]**2).mean() - 1.0) > 1e-6:
-            raise ValueError("weights have another mean square than 1")
-
-    cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
-        StandardScores.transform_block(self, rows, n)
-        self.weigh(n, self.out)
-        return 0
-
-    cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
-        StandardScores.evaluate(self, rows, n, out)
-        self.weigh(n, out)
-        return 0
-
-    cdef void weigh(self, Py_ssize_t n, double* out) noexcept nogil:
-        cdef Py_ssize_t i, j
-        for i in range(n):
-            for j in range(self.n_features):
-                out[i * self.n_features + j] *= self.weights_data[j]
 
     def weights_for(self, relevance):
         """Weights by the relevance of features, their mean square 1."""

@@ -93,11 +93,11 @@ def test_calibration():
 
 
 @pytest.mark.parametrize("make, y, name", [
-    (lambda: OnlineKernelRegressor("low"), NUMBERS[:60], "near"),
+    (OnlineKernelClassifier, NUMBERS[:61] > 0, "relevance"),
     (lambda: OnlineKernelDetector(effort="low"), None, "quantiles"),
 ])
 def test_a_transform_that_has_seen_other_rows_is_refused(make, y, name, tmp_path):
-    model, path = make().partial_fit(X[:60], y), tmp_path / "model.npz"
+    model, path = make().partial_fit(X[:60], None if y is None else y[:60]), tmp_path / "model.npz"
     model._state.backend._check()
     model.save(path)
     assert load(path).t_ == 60
@@ -108,12 +108,17 @@ def test_a_transform_that_has_seen_other_rows_is_refused(make, y, name, tmp_path
         mutations.write(path, header, arrays)
         with pytest.raises(ValueError, match="count is not the sum of the weights"):
             load(path)
-        after = make().partial_fit(X[:61], NUMBERS[:61])
+        after = make().partial_fit(X[:61], y)
         learned[f"transforms/{name}/scaler/count"] = after._state.backend.transforms[name].scaler.count
     learned[f"transforms/{name}/t"] = 61
     mutations.write(path, header, arrays)
     with pytest.raises(ValueError, match="the transforms have not seen the rows that the members have learned"):
         load(path)
+    regressor = OnlineKernelRegressor("low").partial_fit(X[:60], NUMBERS[:60])
+    state = state_of(regressor._state.backend)
+    state["nearby"] = state_of(OnlineKernelRegressor("low").partial_fit(X[:61], NUMBERS[:61])._state.backend)["nearby"]
+    with pytest.raises(ValueError, match="the errors nearby are not those of the rows"):
+        restore(regressor._state.backend, state)
 
 
 # ---- What is promised, on made streams -------------------------------------------------------------------------------
