@@ -7,6 +7,9 @@ cdef enum:
     DECIDED = 8                 # targets from which on an outlier among the first is known
 
 
+cdef Py_ssize_t likeliest(const double* p, Py_ssize_t n) noexcept nogil
+
+
 cdef struct Row:
     Py_ssize_t outputs
     Py_ssize_t n_seen               # labels that there were before it

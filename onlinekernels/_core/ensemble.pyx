@@ -21,7 +21,7 @@ from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.backend cimport Backend, RowBackend
 from onlinekernels._core.combiners cimport (AveragedRanks, ChangeDetector, Combiner, DECIDED, IntervalTracker,
-                                            Probabilities, TargetFences)
+                                            Probabilities, TargetFences, likeliest)
 from onlinekernels._core.formulas.moments cimport MANY, not_farther
 from onlinekernels._core.combiners import LeastSquares, interval_ends
 from onlinekernels._core.pool cimport Pool
@@ -411,22 +411,17 @@ cdef class WarmUp(Backend):
         return 0
 
     cdef Py_ssize_t rows_at_once(self) except -1:
-        if self.state.warm_up is None:
-            return self.engine.rows_at_once()
-        self.catch_up()
-        if self.state.warm_up.left == 0:
-            self.choose_width()
-            return self.rows_at_once()
-        return min(self.engine.rows_at_once(), self.state.warm_up.left)
-
-    cdef int choose_width(self) except -1:
-        """Go on with the engine that fits the first rows."""
-        self.state.look()
-        if self.state.engine is not self.engine:
-            self.engine.detach()
-            self.engine = self.state.engine
-            self.engine.attach(self.examples)
-        return 0
+        """Up to the next look at the first rows; if that is due, it is done, and the engine that fits them goes on."""
+        while self.state.warm_up is not None:
+            self.catch_up()
+            if self.state.warm_up.left:
+                return min(self.engine.rows_at_once(), self.state.warm_up.left)
+            self.state.look()
+            if self.state.engine is not self.engine:
+                self.engine.detach()
+                self.engine = self.state.engine
+                self.engine.attach(self.examples)
+        return self.engine.rows_at_once()
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:
@@ -655,8 +650,8 @@ cdef class Ensemble(Backend):
     cdef readonly Py_ssize_t lags       # values of a series that rows have behind their features,
     cdef readonly object latest         # and the last ones of them, (lags, targets)
     cdef double* latest_data
-    cdef bint looks_early               # whether there is something to look at in the first rows,
-    cdef public long long looked        # and t at the latest look
+    cdef tuple stops                    # rows after which something is due between two blocks
+    cdef public long long looked        # t at the latest look at what is known
     cdef public long long t             # rows learned
     cdef readonly object losses         # mistakes or squared errors of each member, and of all together
     cdef double* loss_sums
@@ -709,7 +704,8 @@ cdef class Ensemble(Backend):
         self.n_features, self.n_seen = n_features, n_seen
         self.stride, self.history, self.n_jobs = SPACING, [], 1
         self.tells = task == "numbers"
-        self.is_novelty, self.looks_early = task == "novelty", relevance is not None
+        self.is_novelty = task == "novelty"
+        self.stops = YOUNG if self.is_novelty else EARLY if relevance is not None else ()
         self.changes = None if task == "novelty" else ChangeDetector(targets)
         self.errors = [None] * len(self.members)
         losses, self.memory_of_ring = np.zeros(len(self.members) + 1), np.zeros(len(self.members), dtype=np.intp)
@@ -781,16 +777,11 @@ cdef class Ensemble(Backend):
                 rows = min(rows, member.backend.rows_at_once())
         for transform in self.transforms.values():
             rows = min(rows, transform.rows_at_once())
-        if self.task == "novelty":
-            for age in YOUNG:
-                if age > self.t:
-                    rows = min(rows, age - self.t)
         if self.fences is not None and self.fences.t < DECIDED:
             rows = min(rows, DECIDED - <Py_ssize_t> self.fences.t)
-        if self.looks_early:
-            for stop in EARLY:
-                if stop > self.t:
-                    rows = min(rows, stop - self.t)
+        for stop in self.stops:
+            if stop > self.t:
+                rows = min(rows, stop - self.t)
         return rows
 
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t outputs) except -1:
@@ -846,7 +837,7 @@ cdef class Ensemble(Backend):
                 n_seen = max(n_seen, <Py_ssize_t> y[i] + 1)
             self.counts[i], self.held[i] = 1.0 if weights == NULL else weights[i], False
             self.judged[i] = self.t + i >= FIRST
-        if self.t == 0 and not self.has_learned_members():      # what is said of the first row is not worth judging
+        if self.t == 0 and not any([member.before for member in self.members]):     # what is said of the first row is not worth judging
             self.counts[0] = 0.0
         return 0
 
@@ -880,13 +871,6 @@ cdef class Ensemble(Backend):
             member.open(self.examples, self.first, self.rows, self.y, self.weights, self.targets, self.outputs)
         except BaseException as error:
             self.errors[k], self.has_errors = error, True
-
-    cdef bint has_learned_members(self):
-        cdef Member member
-        for member in self.members:
-            if member.before:
-                return True
-        return False
 
     cdef int prepare(self) except -1:
         """What is due between two blocks: an entry of the history, and a look at what is known. As often as you
@@ -1092,8 +1076,7 @@ cdef class Ensemble(Backend):
             self.follow_errors(begin)
         if self.intervals is not None:
             self.intervals.run(n, combined, self.y + begin * o, self.deviations + begin * o,
-                               self.innovations_of_rows + begin * o,
-                               self.leasts + begin * o)
+                               self.innovations_of_rows + begin * o, self.leasts + begin * o)
         if self.calibration is None:
             memcpy(answers, combined, n * o * sizeof(double))
             return
@@ -1134,16 +1117,8 @@ cdef class Ensemble(Backend):
                         error = scores[j] - self.y[i * o + j]
                         loss += error * error
                 else:
-                    loss = self.best(scores, self.n_seen_before[i]) != <Py_ssize_t> self.y[i]
+                    loss = self.n_seen_before[i] == 0 or likeliest(scores, self.n_seen_before[i]) != self.y[i]
                 self.loss_sums[k] += loss
-
-    cdef Py_ssize_t best(self, const double* scores, Py_ssize_t n_seen) noexcept nogil:
-        """The first of the largest scores; -1 if there are no labels."""
-        cdef Py_ssize_t c, best = 0
-        for c in range(1, n_seen):
-            if scores[c] > scores[best]:
-                best = c
-        return best if n_seen else -1
 
     cdef void commit(self, Py_ssize_t n) noexcept:
         cdef Member member
@@ -1343,31 +1318,20 @@ cdef class Ensemble(Backend):
     cdef int ask_members(self, examples, Py_ssize_t n, Py_ssize_t outputs, double* table, double* spreads) except -1:
         """What all members answer as of now."""
         cdef Member member
-        cdef Transform transform
-        cdef Py_ssize_t k = 0, m = len(self.members), g = self.groups, width = outputs
-        cdef dict seen = {}
-        for transform in self.transforms.values():
-            rows = np.empty((n, transform.n_features))
-            transform.evaluate(<const double*> array_data(examples), n, <double*> array_data(rows))
-            seen[transform] = rows
+        cdef Py_ssize_t k, m = len(self.members), g = self.groups, width = outputs
+        cdef dict seen = {None: examples}       # rows behind each transform
         for member in self.members:
             width = max(width, member.width)
         raw = np.empty(n * width)
-        for member in self.members:
-            if not member.disabled:
-                member.evaluate(examples if member.transform is None else self.seen_by(member, seen, examples, n), n,
-                                <double*> array_data(raw), width, table + k * outputs, outputs, m * outputs,
-                                NULL if spreads == NULL else spreads + k * g, m * g)
-            k += 1
+        for k, member in enumerate(self.members):
+            if member.disabled:
+                continue
+            if member.transform not in seen:
+                seen[member.transform] = rows = np.empty((n, member.transform.n_features))
+                member.transform.evaluate(<const double*> array_data(examples), n, <double*> array_data(rows))
+            member.evaluate(seen[member.transform], n, <double*> array_data(raw), width, table + k * outputs, outputs,
+                            m * outputs, NULL if spreads == NULL else spreads + k * g, m * g)
         return 0
-
-    cdef object seen_by(self, Member member, dict seen, examples, Py_ssize_t n):
-        """Rows as a member sees them."""
-        found = seen.get(member.transform)
-        if found is None:                       # a transform of its own
-            found = np.empty((n, member.transform.n_features))
-            member.transform.evaluate(<const double*> array_data(examples), n, <double*> array_data(found))
-        return found
 
     cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
                       Py_ssize_t spread) except -1:
@@ -1498,21 +1462,8 @@ SAMPLED = 200, 300              # rows that the evidence is taken of, at least a
 
 
 class Refresh:
-    """Kernels that are being learned from the rows first, ..., t - 1.
-
-    Parameters
-    ----------
-    t : int
-        Row at which it began.
-    first : int
-        The first row.
-    alarm : bool
-        Whether nothing is to be gone on from.
-    until : int
-        Row at which its members take over.
-    work : float
-        Multiplications that it usually takes.
-    """
+    """Kernels that are being learned from the rows first, ..., t - 1, since row t; their members take over at row
+    `until`. After an alarm nothing is gone on from. It usually takes so much `work`, in multiplications."""
 
     def __init__(self, t, first, alarm, until, work):
         self.t, self.first, self.alarm, self.until = t, first, alarm, until
@@ -1537,15 +1488,7 @@ cdef class SelfTuning(Ensemble):
 
     Members err alike, so the deviation of the combination is the mean of theirs, by their weights just before the row.
 
-    Parameters
-    ----------
-    maker : object
-        It makes members: `first_members()`, `renewed(...)` and what `state` and `restore` need.
-    kinds : tuple of str
-        Names of the learned ones.
-    budget, window : int
-    n_features, targets : int
-        targets is 0 for labels.
+    `maker` makes members: `first_members()`, `renewed(...)` and what `state` and `restore` need.
     """
 
     cdef readonly object maker          # makes members
@@ -1577,8 +1520,7 @@ cdef class SelfTuning(Ensemble):
         memory, prior = (0.9995, 6.0) if targets else (0.998, 100.0)
         combiner, intervals = LeastSquares(m, targets, memory, prior), IntervalTracker(targets) if targets else None
         Ensemble.__init__(self, maker.first_members(), combiner, "numbers" if targets else "classes", targets,
-                          n_features,
-                          intervals=intervals)
+                          n_features, intervals=intervals)
         self.maker, self.kinds, self.window = maker, kinds, window
         self.stagger(0)
         self.sampled = min(max(window // 5, SAMPLED[0]), SAMPLED[1])
@@ -1915,9 +1857,11 @@ cdef class SelfTuning(Ensemble):
         clock, pending = state["clock"], state["pending"]
         if set(state["members"]) != set(self.named()):
             raise ValueError("the members are not those of the parameters")
-        self.t, self.n_seen = (checked_rows(state, name) for name in ("t", "n_seen"))
-        began, due, oldest, first_loss = (
-            checked_rows(clock, name) for name in ("began", "due", "oldest", "first_loss"))
+        for found, names in ((state, ("t", "n_seen")), (clock, ("began", "due", "oldest", "first_loss"))):
+            for name in names:
+                Count(name).check(found[name], self, {})
+        self.t, self.n_seen = state["t"], state["n_seen"]
+        began, due, oldest, first_loss = (clock[name] for name in ("began", "due", "oldest", "first_loss"))
         if max(began, oldest, first_loss) > self.t:
             raise ValueError("the clock of refreshes is ahead of the rows")
         self.began, self.oldest, self.first_loss = began, oldest, first_loss
@@ -1983,12 +1927,4 @@ def tuned_member(name, engine, model, labels, disabled, transform=None, fixed=No
     if fixed is not None:
         engine.target_scaler = TargetScaler.fixed(*fixed)
     return Member(name, engine, "labels" if engine.growing else "numbers", transform, model, labels,
-                  has_deviations=True,
-                  disabled=disabled)
-
-
-def checked_rows(state, name):
-    """A number of rows, or of labels, in what `state` gave; ValueError if it is none."""
-    if type(state[name]) is not int or not 0 <= state[name] < 1 << 62:
-        raise ValueError(f"{name} is not a number of rows")
-    return state[name]
+                  has_deviations=True, disabled=disabled)

@@ -232,28 +232,25 @@ cdef class LocalRows:
         if n == 0:
             return 0
         if m == 1:                              # to let others go on meanwhile would take longer
-            self.measure_one(w, n)
-        elif self.city_block:
+            self.measure_rows(w, n)
+        elif self.city_block or self.C != NULL:
             with nogil:
-                ok_l1_block(w.rows, m, self.P, n, d, w.table, w.stride)
-        elif self.C != NULL:
-            with nogil:
-                ok_distance_block(w.rows, w.squares, m, self.C, self.capacity, self.q, n, d, w.table, w.stride)
+                self.measure_rows(w, n)
         else:
             matmul(scratch.array(<char*> w.rows, m, d, DOUBLE), self.points[:n].T,
-                      scratch.array(<char*> w.table, m, w.stride, DOUBLE)[:, :n])
+                   scratch.array(<char*> w.table, m, w.stride, DOUBLE)[:, :n])
             with nogil:
                 for i in range(m):
                     ok_distance_row(w.table + i * w.stride, self.q, w.squares[i], 1.0, w.table + i * w.stride, n)
         return 0
 
-    cdef void measure_one(self, Block* w, Py_ssize_t n) noexcept nogil:
-        """The same for a single row, without numpy. O(n d)."""
+    cdef void measure_rows(self, Block* w, Py_ssize_t n) noexcept nogil:
+        """The same without numpy; of many features for a single row. O(m n d)."""
         cdef Py_ssize_t d = self.n_features
         if self.city_block:
-            ok_l1_block(w.rows, 1, self.P, n, d, w.table, w.stride)
+            ok_l1_block(w.rows, w.m, self.P, n, d, w.table, w.stride)
         elif self.C != NULL:
-            ok_distance_block(w.rows, w.squares, 1, self.C, self.capacity, self.q, n, d, w.table, w.stride)
+            ok_distance_block(w.rows, w.squares, w.m, self.C, self.capacity, self.q, n, d, w.table, w.stride)
         else:
             ok_times_rows(self.P, d, n, d, w.rows, w.table)
             ok_distance_row(w.table, self.q, w.squares[0], 1.0, w.table, n)

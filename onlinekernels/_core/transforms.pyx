@@ -496,8 +496,7 @@ def surprises(const double[:, ::1] targets, double[:, ::1] overall, bint are_cla
     what is clipped counts as that much. Updates `overall`: numbers of rows, means and variances, of late rows."""
     cdef Py_ssize_t i, k
     cdef double gap, unit, share
-    found = np.zeros((targets.shape[0], targets.shape[1]))
-    cdef double[:, ::1] out = found
+    cdef double[:, ::1] out = np.zeros((targets.shape[0], targets.shape[1]))
     with nogil:
         for i in range(targets.shape[0]):
             for k in range(targets.shape[1]):
@@ -510,7 +509,7 @@ def surprises(const double[:, ::1] targets, double[:, ::1] overall, bint are_cla
                 share = 1.0 / overall[0, k]
                 overall[1, k] += share * gap
                 overall[2, k] = (1.0 - share) * (overall[2, k] + share * gap * gap)
-    return found
+    return np.asarray(out)
 
 
 def category_means(const long long[::1] rows, const double[:, ::1] surprise, double[:, ::1] known, Py_ssize_t first,
