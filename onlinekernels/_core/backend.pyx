@@ -244,8 +244,7 @@ cdef class Backend:
 
 
 cdef class RowBackend(Backend):
-    """What learns dense rows one by one, and answers each for itself. A kind implements `answer`, `train` and
-    `commit`."""
+    """What learns dense rows one by one, and answers each. A kind has `answer`, `train` and `commit`."""
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:

@@ -219,8 +219,7 @@ cdef class RunningErrors:
         self.sums_data, self.low_data, self.high_data = data_of(self.sums), data_of(self.low), data_of(self.high)
 
     cdef double square(self, Py_ssize_t j) noexcept nogil:
-        """The mean squared error of a target: beforehand 1/16 of its squared range, which counts as one row, or 1;
-        never 0."""
+        """The mean squared error of a target: beforehand 1/16 of its squared range, counted as one row, or 1; not 0."""
         cdef double low = self.low_data[j], high = self.high_data[j]
         cdef double sums = self.sums_data[j], weight = self.sums_data[self.targets + j]
         cdef double reach = fmin(high - low, LARGEST_REACH) if low < high else 0.0
@@ -1098,8 +1097,7 @@ cdef Py_ssize_t likeliest(const double* p, Py_ssize_t n) noexcept nogil:
 
 
 cdef class Probabilities:
-    """Base of what changes probabilities of classes by what has happened so far. A subclass has `change` and
-    `learn`."""
+    """Base of what changes probabilities of classes by what has happened; a subclass has `change` and `learn`."""
 
     cdef int open(self, Py_ssize_t outputs) except -1:
         """Memory for so many classes."""
@@ -1117,8 +1115,7 @@ cdef class Probabilities:
 
     cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y,
                   const Py_ssize_t* n_seen, const double* counts, double* changed, double* factors) noexcept nogil:
-        """Changed probabilities (n, outputs) just before each row, and the factors unless that is NULL; the rows are
-        learned."""
+        """Probabilities (n, outputs) just before each row, and factors unless that is NULL; the rows are learned."""
         cdef Py_ssize_t t
         for t in range(n):
             if factors != NULL:
@@ -1648,8 +1645,7 @@ cdef class IntervalTracker:
 
     cdef void run(self, Py_ssize_t n, const double* predictions, const double* y, const double* deviations,
                   double* innovations, double* leasts) noexcept nogil:
-        """Innovations (n, targets) of rows; they are learned. `leasts` gets the least targets before each row, unless
-        it is NULL."""
+        """Innovations (n, targets) of rows, which are learned, and least targets before each row, unless NULL."""
         cdef Py_ssize_t t, j, i, T = self.targets
         cdef double* row
         for t in range(n):
@@ -1698,8 +1694,7 @@ cdef class IntervalTracker:
 
 
 def interval_factors(innovations, Py_ssize_t first, double coverage):
-    """Half-widths in deviations before each of the innovations from the `first` on, and after the last, shape (n,
-    targets)."""
+    """Half-widths in deviations before each innovation from the `first` on, and after the last, (n, targets)."""
     from statistics import NormalDist
 
     cdef const double[:, ::1] given = np.ascontiguousarray(innovations, dtype=float)
@@ -1717,8 +1712,7 @@ def interval_factors(innovations, Py_ssize_t first, double coverage):
 
 
 def interval_ends(f, half, least):
-    """(lower, upper) ends of intervals about predictions, where the least targets before them were these; any shapes
-    that fit."""
+    """(lower, upper) ends of intervals about predictions, given the least targets before them; any shapes."""
     shape = np.broadcast_shapes(np.shape(f), np.shape(half), np.shape(least))
     cdef const double[::1] F, H, L
     F, H, L = (np.ascontiguousarray(np.broadcast_to(part, shape), dtype=float).reshape(-1) for part in (f, half, least))

@@ -250,8 +250,7 @@ cdef class Member:
             self.diverged, self.until = True, i + 1
 
     cdef bint may_try_again(self, Py_ssize_t tries) noexcept with gil:
-        """Whether a signal, or want of memory, came in a loss of the user's, not too often: the row is tried again, and
-        it is raised later."""
+        """Whether a signal, or want of memory, came in a loss of the user's, not too often: it is raised later."""
         signal = self.backend.signal()
         if signal is not None and self.signal is None:
             self.signal = signal
@@ -589,8 +588,7 @@ cdef class LastTarget(RowBackend):
 
 
 cdef double by_local_errors(double local) noexcept nogil:
-    """Factor of a deviation by what errors nearby were, in units of the running one; nothing is said before there are
-    rows."""
+    """Factor of a deviation by errors nearby, in units of the running one; 0 before there are rows."""
     return 0.2 + 0.8 * local if local > 0.0 else 1.0
 
 
@@ -720,8 +718,7 @@ cdef class Ensemble(Backend):
             self.ring[k] = <void*> member
 
     cdef int share(self, Py_ssize_t n) except -1:
-        """See whether threads share the members of a block of n rows; they are made, and members dealt, when first
-        needed."""
+        """See whether threads share the members of a block of n rows; they are made when first needed."""
         self.is_shared = False
         if self.n_jobs == 1:
             self.pool = None
@@ -734,8 +731,7 @@ cdef class Ensemble(Backend):
         return 0
 
     cdef int deal(self) except -1:
-        """In which order threads take members: ensembles first, which have most to do. Who calls Python stays with the
-        caller."""
+        """The order of members for threads: ensembles first; who calls Python stays with the caller."""
         cdef Py_ssize_t[::1] order
         dealt = [k for k, member in enumerate(self.members) if not member.calls_python]
         dealt.sort(key=lambda k: not isinstance(self.members[k].backend, Ensemble))
@@ -873,8 +869,7 @@ cdef class Ensemble(Backend):
             self.errors[k], self.has_errors = error, True
 
     cdef int prepare(self) except -1:
-        """What is due between two blocks: an entry of the history, and a look at what is known. As often as you
-        like."""
+        """What is due between two blocks: an entry of the history, a look at what is known."""
         cdef Member member
         if self.t == 0:
             return 0
@@ -896,8 +891,7 @@ cdef class Ensemble(Backend):
         return 0
 
     cdef int begin_anew(self) except -1:
-        """Let members begin anew that were disabled long ago; or all, if one of the first targets was an outlier. All
-        or nothing."""
+        """Let members begin anew: those disabled long ago, or all, if one of the first targets was an outlier."""
         cdef Member member, old
         cdef bint has_outlier
         cdef dict fresh_ones = {}
@@ -1200,8 +1194,7 @@ cdef class Ensemble(Backend):
         return 0
 
     def scores(self, examples):
-        """The same as of now; of a series, each row follows the one before, with what was predicted for it as its
-        value."""
+        """The same as of now; rows of a series follow each other, with predictions as values."""
         if not self.lags:
             return Backend.scores(self, examples)
         latest, found = self.latest, []
@@ -1275,8 +1268,7 @@ cdef class Ensemble(Backend):
                     self.warn_of(refused.member)
 
     cdef int resolve(self) except -1:
-        """Warn of members that were disabled in the latest block, and raise what signals have raised in a member's own
-        code."""
+        """Warn of members that were disabled in the latest block, and raise what signals have raised."""
         cdef Member member
         for member in self.members:
             if isinstance(member.backend, Ensemble) and not member.disabled:
@@ -1673,8 +1665,7 @@ cdef class SelfTuning(Ensemble):
     # ---- A refresh ----------------------------------------------------------------------------
 
     def new_refresh(self, first, alarm):
-        """A refresh that begins now, from the rows from `first` on; it takes over when that is due, or soon after an
-        alarm."""
+        """A refresh that begins now, from the rows from `first` on; soon over after an alarm."""
         n = self.t - first
         until = self.t + self.span(n)
         return Refresh(self.t, first, alarm, until if alarm else max(until, self.due), self.work_of(n))
@@ -1685,8 +1676,7 @@ cdef class SelfTuning(Ensemble):
         return 0
 
     def span(self, n):
-        """How many rows are learned during a refresh of n rows: those that its work takes, but not too many of
-        these."""
+        """How many rows are learned during a refresh of n rows: as its work takes, but not too many."""
         return max(1, min(1 + int(self.work_of(n) / WORK), n // 4))
 
     def work_of(self, n):
@@ -1694,8 +1684,7 @@ cdef class SelfTuning(Ensemble):
         return len(self.kinds) * (TRIED * self.work_of_evidence(min(n, self.sampled)) + n * self.maker.work_of_row())
 
     def work_of_evidence(self, n):
-        """Multiplications that one value of the evidence of n rows takes, with its gradient, and what else a step
-        costs."""
+        """Multiplications of a value of the evidence of n rows with its gradient, and of a step."""
         return n * n * (n + 4.0 * self.n_features) + STEP
 
     def go_on(self, refresh, work):

@@ -241,8 +241,7 @@ cdef class TargetScaler:
         return low, self.ends(scores, half_widths, means, deviations, shares)[0]
 
     def ends(self, scores, distances, means, deviations, shares):
-        """(ends at these distances from the scores, targets of the scores, units); without distances, values and their
-        units."""
+        """(ends at these distances from the scores, targets, units); without distances, values and their units."""
         cdef bint scaled = distances is None
         parts = np.broadcast_arrays(scores, 0.0 if scaled else distances, means, deviations, shares)
         s, h, m, d, p = (np.ascontiguousarray(part, dtype=float).reshape(-1) for part in parts)

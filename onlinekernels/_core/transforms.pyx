@@ -176,8 +176,7 @@ cdef class Scaler:
         return isfinite(self.count)
 
     def is_bounded(self, values):
-        """Whether no variance can overflow with these numbers, a C-contiguous array of the rows' precision. O(size +
-        d)."""
+        """Whether no variance can overflow with these numbers, contiguous and of the rows' precision. O(size + d)."""
         return self.are_bounded(array_data(values), values.size)
 
     cdef bint are_bounded(self, const char* values, Py_ssize_t n) noexcept nogil:
@@ -233,8 +232,7 @@ cdef class Scaler:
         self.update_rows(m, out)
 
     cdef void commit(self, Py_ssize_t n) noexcept nogil:
-        """The first n rows of the piece were learned, the others were not. O(1) if that is all of them, otherwise as
-        `update_rows`."""
+        """The first n rows of the piece were learned. O(1) if that is all of them, otherwise as `update_rows`."""
         if n < self.opened:
             memcpy(self.mean, self.mean + 4 * self.n_features, 4 * self.n_features * sizeof(double))
             self.count, self.few = self.count_before, self.few_before
@@ -264,8 +262,7 @@ cdef class Scaler:
             take_dense[double](self, <const double*> self.rows + first, NULL if out == NULL else <double*> out + first)
 
     cdef void take_sparse(self, Py_ssize_t n, double* out) noexcept nogil:
-        """Take in n sparse rows of the piece. Zero is among the values that every feature has shown. O(d +
-        non-zeros)."""
+        """Take in n sparse rows of the piece; every feature has shown zero. O(d + non-zeros)."""
         cdef Py_ssize_t i, j, k, d = self.n_features
         cdef const long long* start = self.sparse_rows.start
         cdef const int* index = self.sparse_rows.index
@@ -316,8 +313,7 @@ cdef class Scaler:
             out[k] = rows.value[k] / self.divisor_of(rows.index[k])
 
     cdef double change_of(self, Py_ssize_t j) noexcept nogil:
-        """What lies between the only two values of a column; NaN for others, 0 as long as one has not come again.
-        O(1)."""
+        """What lies between the only two values of a column; NaN for others, 0 until one has come again. O(1)."""
         return self.second_value[j] - self.first_value[j] if knows_values(self.count, self.memory) else 0.0
 
     cdef double divisor_of(self, Py_ssize_t j) noexcept nogil:
@@ -584,8 +580,7 @@ def normal_scores(ranks):
 
 
 cdef inline Py_ssize_t below(const double* ordered, Py_ssize_t n, double value, bint with_equal) noexcept nogil:
-    """How many are smaller, or also as large. Each step halves what is left, without a branch, which nobody could
-    foresee."""
+    """How many are smaller, or also as large; without a branch, which nobody could foresee."""
     cdef Py_ssize_t low = 0, half
     while n > 0:
         half = (n + 1) // 2
@@ -666,8 +661,7 @@ cdef class Ranks:
         self.learn_row(values, ranks)
 
     cdef void commit(self, Py_ssize_t n) noexcept nogil:
-        """The first n rows of the block count, the others are rolled back, the last one first. O(rows rolled back x
-        columns x size)."""
+        """The first n rows count, the others are rolled back, last one first. O(those x columns x size)."""
         cdef Py_ssize_t i, j, slot, kept, d = self.columns
         cdef double* row
         cdef double* before
@@ -694,8 +688,7 @@ cdef class Ranks:
         return reservoir_slot(self.t, self.size, self.memory, self.seed)
 
     cdef void learn_row(self, const double* values, double* ranks) noexcept nogil:
-        """Mid-ranks of a row among those before it, unless `ranks` is NULL; then the row may enter the samples.
-        O(columns size)."""
+        """Mid-ranks of a row unless `ranks` is NULL; then it may enter the samples. O(columns size)."""
         cdef Py_ssize_t j, n = <Py_ssize_t> min(self.t, self.size), slot = self.next_slot()
         cdef double* row
         if ranks != NULL:
@@ -714,8 +707,7 @@ cdef class Ranks:
             ranks[j] = mid_rank(self.ordered_data + j * self.size, n, values[j])
 
     def ranks(self, values, bint learns=False):
-        """Mid-ranks in (0, 1) of rows as of now, shape (n, columns); or, if it `learns` them, of each among those
-        before it."""
+        """Mid-ranks in (0, 1) of rows, shape (n, columns): as of now, or of each before it is learned."""
         cdef const double[:, ::1] given = np.ascontiguousarray(values, dtype=float)
         cdef double[:, ::1] found = np.empty((given.shape[0], self.columns))
         cdef Py_ssize_t i
@@ -727,8 +719,7 @@ cdef class Ranks:
         return np.asarray(found)
 
     cpdef double quantile(self, double level) noexcept nogil:
-        """A value of the first column that a share `level` of the rows is below; infinitely small before there are
-        rows. O(1)."""
+        """A value of the first column that a share `level` of the rows is below; -inf without rows. O(1)."""
         cdef Py_ssize_t n = min(self.t, self.size)
         return self.ordered_data[min(n - 1, <Py_ssize_t> (level * n))] if n else -INFINITY
 
