@@ -28,21 +28,6 @@ def still(rng, n):
     return coefficients
 
 
-def drifting(rng, n):
-    """One function per example: a random walk from one function towards another."""
-    return still(rng, n) + np.linspace(0, 1, n)[:, None] * still(rng, n) + 0.01 * rng.normal(size=(n, n)).cumsum(axis=0)
-
-
-def labelled(rng, kernel, motion, flips, n=70):
-    """A stream and a comparison for it; `flips` is the fraction of labels against the comparison."""
-    X = rng.normal(size=(n, 2))
-    coefficients = motion(rng, n)
-    scores = (kernel(X) * np.broadcast_to(coefficients, (n, n))).sum(axis=1)
-    y = np.where(scores >= 0, 1, -1) * np.where(rng.random(n) < flips, -1, 1)
-    margin = np.quantile(np.abs(scores), rng.choice([0.02, 0.2, 0.5])) + 1e-3
-    return X, y, bounds.comparison(kernel, X, y, coefficients, margin=margin)
-
-
 def mistakes(model, X, y):
     return int((model.progressive(X, y, classes=[-1, 1]) * y <= 0).sum())
 
@@ -337,13 +322,31 @@ def test_what_follows_from_other_bounds():
     assert bounds.voted_perceptron_error(expected_mistakes=1000.0, examples=99) == 1.0
 
 
+# ---- Ensembles ----------------------------------------------------------------------------------------------
+
+
+def test_a_vote_stays_below_its_bound():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1) * np.where(rng.random(150) < 0.1, -1, 1)
+    y[:2] = -1, 1  # rows before both labels are known do not count
+    members = [ok.NORMA("hinge", ok.Gaussian(0.7), step=1.0, regularization=z) for z in (0.0, 0.1, 0.4, 0.8)]
+    least = min((member.progressive(X, y, classes=[-1, 1]) * y <= 0).sum() for member in members)
+    vote = ok.Hedge([ok.evaluate.fresh_copy(member) for member in members], rate=0.5, share=0.01, votes=True)
+    made = (vote.progressive(X, y, classes=[-1, 1], return_labels=True)[1] != y)[2:].sum()
+    about = dict(members=4, examples=150, rate=0.5, share=0.01)
+    assert least / 2 < made <= bounds.majority_mistakes(mistakes=least, **about)
+    assert bounds.majority_mistakes(mistakes=0, **about) == pytest.approx(
+        (math.log(4) - 150 * math.log(0.99)) / math.log(2 / (1 + math.exp(-0.5))))
+
+
 # ---- Arguments ----------------------------------------------------------------------------------------------
 
 GOOD = dict(radius=1.0, margin=2.0, loss=1.0, norm=1.0, path=0.5, squared_path=0.1, examples=10, step=0.5,
             regularization=0.5, learner_margin=1.0, lipschitz=1.0, penalty=1.0, window=5, terms=100, growth=0.3,
             largest_risk=1.0, failure=0.1, gap=1.0, complexity=1.0, ball=2.0, deviation=0.5, expected_mistakes=3.0,
             zero_margin=True, alpha=0.5, squared_loss=1.0, members=3, rate=1.0, share=0.01, squared_ranges=2.0,
-            regret=1.0, labels=None, longest=20, mistakes=3.0,)
+            regret=1.0, labels=None, mistakes=3.0)
 FUNCTIONS = [getattr(bounds, name) for name in bounds.__all__
              if name not in ("comparison", "audit", "Audit", "Certificate")]
 CASES = [(function, name) for function in FUNCTIONS for name in inspect.signature(function).parameters]
