@@ -72,6 +72,9 @@ ARGUMENTS = {
     "labels": (LABELS, "Many classes, as `comparison` took them; None is two."),
     "longest": (COUNT, "The `examples` of `self_tuning`, at least those of the stream."),
     "mistakes": (NOT_NEGATIVE, "Those of the best member."),
+    "information": (NOT_NEGATIVE, "log det(I + K / s) of the kernel matrix K of all examples and the noise s."),
+    "largest_target": (POSITIVE, "Y, the largest |y_t|."),
+    "shrunk": (FLAG, "Whether predictions are those of the kernel aggregating algorithm."),
     "zero_margin": (FLAG, "Whether the algorithm's own margin is to be 0."),
 }
 
