@@ -80,7 +80,6 @@ def random_case(seed):
 
 @pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")  # random steps may be too large; a bank does not tell
 class TestEqualToSeparateModels:
-
     @each("seed", range(60))
     def test_by_key(self, seed):
         rng, rule, loss, kernel, params = random_case(seed)
@@ -393,7 +392,6 @@ class TestRefusals:
             bank.partial_fit(np.ones((2, 1), dtype=np.float32), [1.0, 1e60])
         assert bank.t_.tolist() == [1, 0]
 
-# ---- Faults, signals, threads, forks --------------------------------------------------------------------
 
 ROWS = np.random.default_rng(7).normal(size=(240, 3))
 SIDES = np.where(ROWS[:, 0] > 0, 1, 0)

@@ -124,8 +124,6 @@ def test_labels_come_back_as_they_went_in(name, tmp_path):
     [1, float("inf"), 2],
     np.array([1, complex("nan"), 2j]),
 ], ids=repr)
-
-
 def test_what_is_missing_is_refused(loss, missing):
     good = ok.NORMA(loss, "linear").fit(X[:2], [1, 2])
     for call in (lambda: ok.NORMA(loss).fit(X[:3], missing), lambda: good.partial_fit(X[:3], missing),

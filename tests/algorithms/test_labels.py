@@ -119,8 +119,6 @@ def test_a_taxonomy_as_labels_of_ones_own(tmp_path, given, loss, kernel):
     (ok.Labels(list("abc"), kernel=[[1, 2, 0], [2, 1, 0], [0, 0, 1]]), "positive semidefinite"),
     (ok.Labels(list("abc"), kernel=[[2, 1, 0], [0, 2, 0], [0, 0, 1]]), "symmetric"),
 ], ids=str)
-
-
 def test_structures_that_make_no_sense_are_refused_at_the_first_fit(labels, words):
     model = ok.NORMA(ok.GraphHinge(), labels=labels)
     before = pickle.dumps(model)
@@ -199,8 +197,6 @@ def test_paths_give_the_tree_of_their_prefixes(labels, options, tmp_path):
     (["a/b", "a-b"], lambda label: label.replace("-", "/").split("/"), "'a/b' and 'a-b' of from_paths have one path"),
     (["a/b", ""], lambda label: label.split("/") if label else [], "'' of from_paths has no path"),
 ])
-
-
 def test_paths_that_are_no_paths_are_refused(labels, split, words):
     with pytest.raises(ValueError, match=words):
         ok.Taxonomy.from_paths(labels, split)

@@ -18,8 +18,6 @@ CHUNKS = [1, 30, 1, 60, 1, 1, 40, 20]
 ROWS = sum(CHUNKS)
 
 
-# ---- Models and streams -------------------------------------------------------------------------
-
 # Multiples of 1/8: inner products are exact, and results do not depend on where a stream is cut.
 RNG = np.random.default_rng(5)
 POINTS = RNG.integers(-12, 13, size=(ROWS, 3)) / 8

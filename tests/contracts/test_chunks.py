@@ -32,7 +32,7 @@ KERNELS = {
 }
 # Every model meets every kind, and every kernel every way to cut.
 KINDS = {"terms": ["gaussian", "laplacian", "polynomial"], "rounding": ["single", "far", "single"],
-         "weights and trees": ["linear", "tree", "spline"], "no dense rows": ["sparse", "sparse linear", "callable"],}
+         "weights and trees": ["linear", "tree", "spline"], "no dense rows": ["sparse", "sparse linear", "callable"]}
 MODELS = {
     "norma": (lambda k: ok.NORMA("hinge", k, step=0.3, regularization=0.02, offset=True), TWO),
     "norma average": (lambda k: ok.NORMA("squared", k, step=0.1, regularization=0.1, average=True), NUMBERS),
@@ -65,7 +65,7 @@ MODELS = {
 }
 CUTS = {"at once": [N], "by ones": [1] * N, "by sevens": [7] * (N // 7 + 1), "by pieces": [48] * 5, "by any": [1, 130,
                                                                                                                2, 60, 5,
-                                                                                                               22],}
+                                                                                                               22]}
 
 
 def learned(make, kernel, points, y, sizes):

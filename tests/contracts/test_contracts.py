@@ -249,9 +249,6 @@ def test_what_is_shown_is_a_copy(name):
     assert_same(name, model, before)
 
 
-# ---- Parameters ------------------------------------------------------------------------------------------------
-
-
 @every_kind
 def test_a_clone_has_the_parameters_and_nothing_else(name):
     model = learned(name, 0, HALF)
@@ -274,9 +271,6 @@ def test_fit_forgets(name):
     y = y_of(kind, 0, HALF)
     once, again = kind.make().fit(kind.points(0, HALF), y), learned(name).fit(kind.points(0, HALF), y)
     assert_same(name, once, again)
-
-
-# ---- Refusals --------------------------------------------------------------------------------------------------
 
 
 def bad_calls(kind):
@@ -343,9 +337,6 @@ def test_a_refused_call_says_why_and_changes_nothing(name):
     assert_same(name, learned(name, model=fresh), model)
 
 
-# ---- Weights ---------------------------------------------------------------------------------------------------
-
-
 @every_learner
 def test_weights_of_one_are_none_and_weights_belong_to_their_rows(name):
     kind = KINDS[name]
@@ -358,9 +349,6 @@ def test_weights_of_one_are_none_and_weights_belong_to_their_rows(name):
         parts.partial_fit(kind.points(first, last), y_of(kind, first, last), sample_weight=weights[first:last])
     assert_near(name, parts, whole)
     assert not np.allclose(kind.scores(whole), kind.scores(kind.make().partial_fit(X, y)), rtol=1e-6, atol=1e-9)
-
-
-# ---- Evaluation, river ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name",
@@ -397,9 +385,6 @@ def test_wrapped_for_river_it_is_the_same_model(name):
                 twin.predict(X[i - 9 : i - 8])[0], rel=1e-9, abs=1e-12)
 
 
-# ---- Labels ----------------------------------------------------------------------------------------------------
-
-
 PAIRS = {"booleans": (False, True), "words": ("ham", "spam"), "floats": (0.25, 0.5), "large": (-(2**40), 2**40),
          "minus zero": (-1, 0), "zero one": (0, 1), "one two": (1, 2), "unsigned": (np.uint8(0), np.uint8(1)),
          "empty": ("", "a"), "bytes": (b"a", b"b"), "dates": (np.datetime64("2020-01-01"), np.datetime64("2021-01-01")),
@@ -407,7 +392,7 @@ PAIRS = {"booleans": (False, True), "words": ("ham", "spam"), "floats": (0.25, 0
 MANY = {"numbers": np.arange(7) * 3 - 4, "floats": np.arange(7) * 2.0, "long words": np.array([f"the letter {letter}"
                                                                                                for letter
                                                                                                in "abcdefg"]),
-        "dates": np.datetime64("2020-01-01") + 40 * np.arange(7), "objects": np.array([*"abcdefg"], dtype=object),}
+        "dates": np.datetime64("2020-01-01") + 40 * np.arange(7), "objects": np.array([*"abcdefg"], dtype=object)}
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if KINDS[name].y is SIGNS or KINDS[name].y is LETTERS])
@@ -464,7 +449,7 @@ FORMS = {"list": lambda a: a.tolist(), "tuple": lambda a: tuple(map(tuple, a)), 
          "reversed": lambda a: np.ascontiguousarray(a[::-1])[::-1], "big endian": lambda a: a.astype(">f8"),
          "unaligned, read-only": unaligned, "objects": lambda a: a.astype(object),
          "subclass": lambda a: a.view(type("Sub", (np.ndarray,), {})), "longdouble": lambda a: a.astype(np.longdouble),
-         "float16": lambda a: a.astype(np.float16),}
+         "float16": lambda a: a.astype(np.float16)}
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if KINDS[name].rows == "dense"])
@@ -514,8 +499,6 @@ def test_input_is_neither_changed_nor_kept(name):
         part[...] = part.ravel()[-1]
     assert_same(name, model, expected)
 
-
-# ---- Memory, threads -------------------------------------------------------------------------------------------
 
 # What keeps all rows, or all that are worth it, because nobody gave it a budget
 # (or a history, up to 256 entries)

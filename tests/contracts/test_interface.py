@@ -21,7 +21,7 @@ class TestWhatExists:
                                                                                                     "score",
                                                                                                     "predict_proba"},
                 **dict.fromkeys(REGRESSION, {"score"}), **dict.fromkeys(NOVELTY, {"decision_function",
-                                                                                  "score_samples"}),}
+                                                                                  "score_samples"})}
 
     @each("loss", EXPECTED)
     def test_methods_that_do_not_apply_do_not_exist(self, loss):
@@ -58,7 +58,6 @@ def features(model, X):
 
 
 class TestFittedAttributes:
-
     @each_fitted
     def test_they_are_the_function(self, fitted):
         if hasattr(fitted, "coef_"):
@@ -71,7 +70,6 @@ class TestFittedAttributes:
 
 
 class TestLabels:
-
     @each("classes", [["spam", "ham"], ("ham", "spam"), np.array(["ham", "spam"])], ids=type)
     def test_classes_names_labels_that_the_first_call_does_not_show(self, classes):
         for method in ("fit", "partial_fit", "progressive"):
@@ -90,7 +88,6 @@ class TestLabels:
     @each("other, foreign", [(-1, 0), (0, -1)])
     @each("how", ["chunk", "one_row", "learn_one", "progressive", "after_ones", "mixed"])
     def test_a_lone_one_waits_for_its_counterpart_and_then_it_is_fixed(self, how, other, foreign, one):
-
         model = ok.NORMA().partial_fit(X[:2], [one, one])
         assert model.classes_[1] == 1
         other, foreign = type(one)(other), type(one)(foreign)
@@ -157,9 +154,6 @@ def test_score_is_accuracy_or_r_squared():
     # constant targets: all or nothing, as in scikit-learn
     nothing = ok.NORMA("squared", step=0.5).partial_fit(X, np.zeros(40))
     assert nothing.score(X, np.zeros(40)) == 1.0 and nothing.score(X, np.ones(40)) == 0.0
-
-
-# ---- Learning ---------------------------------------------------------------------------------------
 
 
 class TestAverage:

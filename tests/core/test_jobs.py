@@ -175,7 +175,5 @@ if hasattr(signal, "setitimer"):
                                      "daemon=True).start()\n"
                                      "time.sleep(0.05)", "import weakref; model.me = model; model = None"],
                          ids=["idle", "at work", "in a cycle"])
-
-
 def test_the_interpreter_ends(end):
     apart(f"model = make(2).partial_fit(X[:300], Y[:300])\n{end}\n", timeout=60)

@@ -82,8 +82,6 @@ def test_a_change_between_two_values_counts_the_same_however_rare_it_is(memory):
     np.testing.assert_allclose(pieces.transform(rows).toarray(), whole.transform(rows).toarray(), rtol=1e-12)
 
 
-# ---- Inside the algorithms ------------------------------------------------------------------------
-
 ALGORITHMS = [ok.NORMA("hinge", ok.Gaussian(), step=0.3), ok.Perceptron("linear"), ok.SILK("multiclass_hinge",
                                                                                            ok.Gaussian(), budget=20,
                                                                                            offset=True),
@@ -91,7 +89,7 @@ ALGORITHMS = [ok.NORMA("hinge", ok.Gaussian(), step=0.3), ok.Perceptron("linear"
               ok.Projection("squared_insensitive", ok.AdditiveSpline(bounds=(-12, 12)), radius=2.0), ok.ALMA(),
               ok.ROMMA("linear", aggressive=True), ok.VotedPerceptron("linear"), ok.LASVM("linear"),
               ok.Ballseptron("linear"), ok.KRLS("squared", ok.Gaussian(), budget=20), ok.KRLS("multiclass_squared",
-                                                                                              ok.Linear()),]
+                                                                                              ok.Linear())]
 
 
 def targets(model, X):

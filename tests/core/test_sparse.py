@@ -14,7 +14,7 @@ sparse = pytest.importorskip("scipy.sparse")
 import onlinekernels as ok  # noqa: E402
 
 KERNELS = [ok.Linear(), 0.5 * ok.Linear() + 1, ok.Gaussian(2.0), ok.Polynomial(2),
-           ok.Normalized(ok.Polynomial(3)) + ok.Noise(0.1),]
+           ok.Normalized(ok.Polynomial(3)) + ok.Noise(0.1)]
 BUDGETS = [None, 20, ok.Window(30), ok.Smallest(15), ok.Sublinear(0.6, 5)]
 
 
