@@ -2,6 +2,7 @@
 import copy
 import inspect
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -97,8 +98,7 @@ def assert_near(name, one, other, tolerance=1e-9):
 
 @every_kind
 def test_chunks_are_rows_however_they_are_cut(name):
-    """One row by learn_one, one row as a chunk, all rows at once: the same function, and the same answers before each
-    row."""
+    """One row by learn_one, as a chunk, and all rows at once: the same function, the same answers before each row."""
     kind = KINDS[name]
     one_by_one = learned(name, cuts=range(1, ROWS + 1))
     assert kind.learned_by(one_by_one) == ROWS
@@ -415,7 +415,7 @@ def test_labels_may_be_of_any_type_and_join_late(name):
                 model.partial_fit(kind.points(first, end), y[first:end], **named)
             first = end
         rows = new_rows(kind)
-        assert sorted(model.classes_.tolist()) == sorted(labels.tolist())
+        assert model.classes_.tolist() == sorted(labels.tolist()) and kind.scores(model).ndim == 1 + (len(names) > 2)
         if kind.is_composite or len(names) > 2:
             np.testing.assert_allclose(kind.scores(model), kind.scores(expected), rtol=1e-12, atol=1e-14)
         else:
@@ -452,34 +452,102 @@ FORMS = {"list": lambda a: a.tolist(), "tuple": lambda a: tuple(map(tuple, a)), 
          "float16": lambda a: a.astype(np.float16)}
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if KINDS[name].rows == "dense"])
+DENSE = [name for name, kind in KINDS.items() if kind.rows == "dense"]
+
+
+def taught(kind, model, X, y):
+    return model.partial_fit(X) if isinstance(kind, Transformer) else model.partial_fit(X, y)
+
+
+@pytest.mark.parametrize("name", DENSE)
 def test_the_same_numbers_in_any_array_give_the_same_bits(name):
-    kind = KINDS[name]
-    expected = learned(name, 0, HALF)
+    kind, expected = KINDS[name], learned(name, 0, HALF)
     for form in FORMS.values():
         model, first = kind.make(), 0
         for end in ENDS[:4]:
-            model.partial_fit(form(POINTS[first:end]), y_of(kind, first, end))
+            taught(kind, model, form(POINTS[first:end]), y_of(kind, first, end))
             first = end
         np.testing.assert_allclose(kind.scores(model), kind.scores(expected), 1e-12, 1e-13)
-        assert plain(model.predict(form(NEW))) == plain(model.predict(NEW))
+        answer = model.transform if isinstance(kind, Transformer) else model.predict
+        assert plain(answer(form(NEW))) == plain(answer(NEW))
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if KINDS[name].rows == "dense" ])
+@pytest.mark.parametrize("name", DENSE)
 def test_single_precision_data_frames_and_integers(name):
     kind = KINDS[name]
-    expected = learned(name, 0, HALF, cuts=[HALF])
-    y = y_of(kind, 0, HALF)
-    single = kind.make().partial_fit(POINTS[:HALF].astype(np.float32), y)
-    scores = kind.scores(expected)
+    expected, y = learned(name, 0, HALF, cuts=[HALF]), y_of(kind, 0, HALF)
+    single, scores = taught(kind, kind.make(), POINTS[:HALF].astype(np.float32), y), kind.scores(expected)
     np.testing.assert_allclose(kind.scores(single), scores, rtol=0, atol=2e-3 * max(1.0, np.abs(scores).max()))
     whole = 8 * POINTS[:HALF]
     if "trees" not in name:
-        assert_same(name, kind.make().partial_fit(whole.astype(int), y), kind.make().partial_fit(whole, y))
+        assert_same(name, taught(kind, kind.make(), whole.astype(int), y), taught(kind, kind.make(), whole, y))
     pandas = pytest.importorskip("pandas")
-    framed = kind.make().partial_fit(pandas.DataFrame(POINTS[:HALF], columns=["a", "b", "c"]), y)
-    np.testing.assert_array_equal(framed.predict(pandas.DataFrame(NEW, columns=["a", "b", "c"])), expected.predict(NEW))
+    framed = taught(kind, kind.make(), pandas.DataFrame(POINTS[:HALF], columns=["a", "b", "c"]), y)
+    np.testing.assert_array_equal(kind.scores(framed), scores)
     assert framed.feature_names_in_.tolist() == ["a", "b", "c"]
+
+
+def with_params(model, **params):
+    return type(model)(**{**model.get_params(deep=False), **params})
+
+
+def those_with(parameter, value):
+    """Kinds of dense rows whose models have this parameter, with this value."""
+    return [name for name in DENSE if getattr(KINDS[name].make(), parameter, None) is value]
+
+
+# What looks at more than inner products
+DENSE_ALONE = re.compile("trees|smoother|merging|window|hebbian")
+
+
+@pytest.mark.parametrize("name", [name for name in DENSE if "scaled" not in name and isinstance(
+    getattr(KINDS[name].make(), "kernel", None), (str, ok.Kernel))])
+def test_sparse_rows_give_the_model_of_dense_ones_or_are_refused(name):
+    sparse, kind = pytest.importorskip("scipy.sparse"), KINDS[name]
+    dense, rows = kind.make(), sparse.csr_matrix(POINTS[:HALF])
+    if getattr(dense, "offset", True) is None:  # whose default is another one
+        dense = with_params(dense, offset=False)
+    model, first = with_params(dense), 0
+    if DENSE_ALONE.search(name):
+        with pytest.raises(TypeError, match="sparse.*dense|sparse.*inner products"):
+            taught(kind, model, rows, y_of(kind, 0, HALF))
+        return
+    for end in ENDS[:4]:
+        taught(kind, model, rows[first:end], y_of(kind, first, end))
+        first = end
+    assert_same_scores(model, sparse.csr_matrix(NEW), learned(name, 0, HALF, dense), NEW)
+
+
+@pytest.mark.parametrize("name", [name for name in those_with("scale", False)
+                                  if not KINDS[name].is_composite and "trees" not in name])
+def test_scale_is_a_scaler_in_front(name):
+    kind, y = KINDS[name], y_of(KINDS[name], 0, HALF)
+    scaler = ok.RunningScaler(0.99)
+    inside, rows = with_params(kind.make(), scale=ok.RunningScaler(0.99)), scaler.progressive(POINTS[:HALF])
+    plain_model = kind.make().partial_fit(rows, y)
+    assert_same_scores(learned(name, 0, HALF, inside), NEW, plain_model, scaler.transform(NEW))
+
+
+@pytest.mark.parametrize("name", those_with("encode", False))
+def test_dictionaries_are_the_rows_that_an_encoder_makes_of_them(name):
+    kind, y, encoder = KINDS[name], y_of(KINDS[name], 0, HALF), ok.RunningEncoder(100)  # where no column overflows
+    rows = [{"word": WORDS[i % 7], "number": x, "flag": i % 3 == 0} for i, x in enumerate(POINTS[: HALF + 20, 0])]
+    model = with_params(kind.make(), encode=ok.RunningEncoder(100))
+    encoder._means = model._target_means(y, None)
+    encoded = kind.make().partial_fit(encoder.progressive(rows[:HALF]), y)
+    for first, end in zip([0, *ENDS], ENDS[:4]):
+        model.partial_fit(rows[first:end], y_of(kind, first, end))
+    assert_same_scores(model, rows[HALF:], encoded, encoder.transform(rows[HALF:]))
+    assert model.n_features_in_ == 3 and list(model.feature_names_in_) == list(rows[0])
+    assert model.encoder_.feature_names_out == encoder.feature_names_out and not hasattr(encoded, "encoder_")
+    assert plain(model.predict_one(rows[3])) == plain(model.predict(rows[3:4])[0])
+
+
+def assert_same_scores(model, X, other, Z):
+    answer = next(way for way in ("score_samples", "decision_function", "predict") if hasattr(model, way))
+    expected = getattr(other, answer)(Z)
+    np.testing.assert_allclose(getattr(model, answer)(X), expected, rtol=0,
+                               atol=1e-8 * max(1.0, np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -510,8 +578,7 @@ GROWING = {"silk own width", "smoother density", "front door numbers", "front do
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name not in GROWING])
 def test_memory_is_bounded(name):
-    """A model with a budget is no larger after six times the rows, a multiple of 64 apart: some rows wait for a
-    checkpoint."""
+    """A model with a budget is no larger after six times the rows (a multiple of 64, where checkpoints are)."""
     kind, sizes = KINDS[name], []
     model = learned(name)
     for n in (6, 32):
