@@ -141,25 +141,6 @@ def test_combination_is_least_squares():
 # ---- A learner like all others ---------------------------------------------------------------------------------------
 
 
-def test_damaged_states_are_refused():
-    model = SelfTuned(window=120, budget=20).partial_fit(X[:198], SEVERAL[:198])  # while a refresh is under way
-    state = model._state.to_dict()
-    model._restored(state)
-    damages = {"t": -1, "clock/due": 1.5, "clock/oldest": 199, "pending/t": 199, "pending/until": 99,
-               "members/own/status": 3, "kept/X": np.zeros((3, 9)), "kept/y": np.full((120, 2), np.nan),
-               "losses": -np.ones((4, 2)), "combiner/products": np.zeros((2, 9, 9)),
-               "members/own/metric/unit": np.zeros(2), "members/own/metric/axes": np.eye(3),
-               "intervals/innovations": np.zeros((999, 2)), "history/times": np.zeros(1, dtype=int),
-               "history/seen": np.zeros((1, 2, 7))}
-    for name, value in damages.items():
-        assert name in state["learned"]
-        with pytest.raises((ValueError, KeyError)):
-            model._restored({**state, "learned": {**state["learned"], name: value}})
-    for name, value in (("n_features", 3), ("targets", 1), ("labels", {"order": [], "fixed": False})):
-        with pytest.raises((ValueError, KeyError)):
-            model._restored({**state, name: value})
-
-
 def test_a_refresh_comes_in_steps():
     """Its work is spread over the rows before it is due, also those of copies; then new members take over."""
     rng = np.random.default_rng(10)

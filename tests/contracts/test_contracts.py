@@ -543,6 +543,22 @@ def test_dictionaries_are_the_rows_that_an_encoder_makes_of_them(name):
     assert plain(model.predict_one(rows[3])) == plain(model.predict(rows[3:4])[0])
 
 
+@pytest.mark.parametrize("name", [name for name in DENSE if hasattr(KINDS[name].make(), "kernel")
+                                  and not re.search("scaled|smoother|voted|selftuned|taxonomy|hebbian", name)])
+def test_attributes_are_the_function(name):
+    """The sum over terms, or features times weights, and the offset."""
+    model = learned(name, 0, HALF)
+    if hasattr(model, "coef_"):
+        values = (model._state.function.map(NEW) if model._state.kernel.has_map() else NEW) @ model.coef_.T
+    elif hasattr(model, "dual_coef_"):
+        values = model._state.kernel(NEW, model.support_vectors_) @ model.dual_coef_.T
+    else:
+        values = sum(model.component(j, NEW[:, j]) for j in range(3))
+    way = next(way for way in ("score_samples", "decision_function", "predict") if hasattr(model, way))
+    found = getattr(model, way)(NEW)
+    np.testing.assert_allclose(values.reshape(found.shape) + model.intercept_, found, rtol=1e-9, atol=1e-10)
+
+
 def assert_same_scores(model, X, other, Z):
     answer = next(way for way in ("score_samples", "decision_function", "predict") if hasattr(model, way))
     expected = getattr(other, answer)(Z)

@@ -496,10 +496,6 @@ class TestWhatStrangersMet:
         model = ok.NORMA("hinge").partial_fit([[1.0]], ["yes"], classes=["no", "yes"])
         assert model.learn_one([1.0], "yes").t_ == 2
 
-    def test_load_loads_a_bank(self, tmp_path):
-        bank = ok.Bank(1, "novelty").partial_fit([[1.0], [2.0]], keys=["a", "b"])
-        bank.save(tmp_path / "b.npz")
-        assert np.array_equal(ok.load(tmp_path / "b.npz").scores([[1.0]], keys=["b"]), bank.scores([[1.0]], keys=["b"]))
 
     @pytest.mark.filterwarnings("ignore:the matrix subclass")
     def test_matrices_of_numpy_are_arrays_and_structs_of_polars_are_refused(self):

@@ -321,7 +321,7 @@ def removed(*path):
     return edit
 
 
-NAN, INF = float("nan"), float("inf")
+NAN = float("nan")
 INCONSISTENT = {
     # Numbers
     "frame singular": in_array("frame", lambda a: 0 * a),
@@ -371,7 +371,7 @@ def test_a_consistent_digest_does_not_excuse_an_inconsistent_state(saved, name):
     refused(rewritten(saved, INCONSISTENT[name]))
 
 
-FOUR, WORDS = np.arange(4.0)[:, None], list("abcde")
+WORDS = list("abcde")
 GRAM = ok.Precomputed(np.eye(3) + 1)
 OTHERS = {  # (a model, an edit of its file, what load is given)
     **{f"pairs {n}": (lambda: ok.NORMA("multiclass_hinge", budget=9).partial_fit(X, np.arange(N) % 3),

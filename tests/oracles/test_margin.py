@@ -256,26 +256,3 @@ def test_rounding_makes_no_terms(variant):
         return
     model.partial_fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
     assert model.n_terms_ == 200
-
-
-class TestNormsOfObjects:
-    @each("model", [
-        lambda kernel: ok.ALMA(kernel, alpha=1.0), lambda kernel: ok.ALMA(kernel, alpha=0.5),
-        lambda kernel: ok.ROMMA(kernel), lambda kernel: ok.ROMMA(kernel, aggressive=True),
-        lambda kernel: ok.Projection("insensitive", kernel, radius=1.5),
-        lambda kernel: ok.Projection("hinge", kernel, radius=0.7),
-    ], ids=["alma0", "alma", "romma", "aggressive", "projection", "projection hinge"])
-    def test_a_callable_gives_what_the_built_in_kernel_gives(self, model):
-        """Repeated and nearly opposite points, so that |f| shrinks to where it must be computed anew."""
-        for seed in range(3):
-            rng = np.random.default_rng(seed)
-            X = rng.normal(size=(60, 2))[rng.integers(0, 25, 60)]
-            y = np.where(X[:, 0] + 0.3 * rng.normal(size=60) > 0, 1, -1)
-            objects = model(lambda a, b: float(np.exp(-np.sum((a - b) ** 2) / 2)))
-            points = model(ok.Gaussian(1.0))
-            given = {"classes": [-1, 1]} if hasattr(points, "decision_function") else {}
-            expected, got = (m.progressive(X, y.astype(float), **given) for m in (points, objects))
-            scale = max(1.0, np.abs(expected).max())
-            np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-8 * scale)
-            assert np.isclose(objects.norm_, points.norm_, rtol=1e-7)
-            assert np.isclose(objects._state.hypothesis.norms()[1], objects.norm_**2, rtol=1e-6, atol=1e-9)
