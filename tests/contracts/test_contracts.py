@@ -8,16 +8,13 @@ import numpy as np
 import pytest
 
 import onlinekernels as ok
-from contracts.registry import CHUNKS, KINDS, LETTERS, NEW, POINTS, ROWS, SIGNS, WORDS, Own, Transformer, near, overlap
+from contracts.registry import (ATTRIBUTES, CHUNKS, KINDS, LETTERS, METHODS, NEW, POINTS, ROWS, SIGNS, WORDS, Own,
+                                Transformer, near, overlap)
 
 pytestmark = pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")
 ENDS = np.cumsum(CHUNKS).tolist()
 HALF = ENDS[3]
 LEARNERS = [name for name, kind in KINDS.items() if not isinstance(kind, Transformer)]
-METHODS = ("predict", "decision_function", "score_samples", "predict_proba", "predict_interval", "transform")
-ATTRIBUTES = ("t_", "count_", "classes_", "support_vectors_", "dual_coef_", "coef_", "intercept_", "n_terms_", "knots_",
-              "norm_", "step_", "margin_", "width_", "offset_", "noise_", "weights_", "errors_", "relevance_", "mean_",
-              "scale_", "n_features_in_", "feature_names_in_", "components_", "columns_")
 every_kind = pytest.mark.parametrize("name", KINDS)
 every_learner = pytest.mark.parametrize("name", LEARNERS)
 
