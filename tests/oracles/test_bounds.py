@@ -92,9 +92,6 @@ def test_orthogonal_examples_meet_all_other_bounds():
     assert losses.sum() == pytest.approx(bounds.projection_loss(radius=1.0, norm=0.75 * long))
 
 
-# ---- Any parameters -----------------------------------------------------------------------------------------
-
-
 def circling(turn, norm, n):
     """Functions of equal norm and speed, for which the proof's inequalities are equalities: (lengths, moves)."""
     angles = turn * np.arange(n)
@@ -208,9 +205,6 @@ def test_structured_labels_meet_theorem_2_with_equality():
         assert mistakes_among(make(kernel=kernel, **tune(**about, labels=labels)), X, y, ["a", "b"]) == 16
 
 
-# ---- Regret -------------------------------------------------------------------------------------------------
-
-
 @each("weight, regret", [(4, bounds.norma_regret), (20, bounds.norma_window_regret)])
 def test_regret_is_the_sum_of_the_proof(weight, regret):
     """(49) divided by eta_t and summed, before sums become integrals; 20 is what Theorem 6 needs at most."""
@@ -265,15 +259,9 @@ def test_truncation_error_is_met_by_one_point_that_never_reaches_its_margin():
         assert 0.999 * bounds.norm_limit(regularization=0.1, radius=1.0) < model.norm_ < 10.0
 
 
-# ---- K Cor. 5, I 3.2, K Thm 6 -------------------------------------------------------------------------------
-
-
 def test_excess_risk_is_regret_plus_the_tail_of_a_martingale():
     tail = bounds.average_excess_risk(regret=35.0, examples=500, largest_risk=4.0, failure=0.02) - 35.0 / 500
     assert math.exp(-500 * tail ** 2 / (2 * 4.0 ** 2)) == pytest.approx(0.02)  # Azuma, differences of at most L
-
-
-# ---- Projection ---------------------------------------------------------------------------------------------
 
 
 def projected_targets(kernel, X, y, width, ball):
@@ -290,9 +278,6 @@ def test_a_turn_meets_the_local_bound():
     assert losses[1] > printed
 
 
-# ---- The margin classics ------------------------------------------------------------------------------------
-
-
 @each("alpha", [0.2, 0.6, 1.0])
 def test_almas_bound_is_what_the_proof_allows(alpha):
     """The product with a comparison of length 1 grows at least like this, and must not exceed 1: Gentile's proof."""
@@ -303,9 +288,6 @@ def test_almas_bound_is_what_the_proof_allows(alpha):
         product = (product + C / math.sqrt(k)) / longest        # times the margin
         if product >= 1:
             assert k <= bounds.alma_corrections(alpha=alpha, margin=1 / product) <= 3 * k + 200 / alpha
-
-
-# ---- Gradient descent for numbers ---------------------------------------------------------------------------
 
 
 def NORMA_squared(kernel, step):
@@ -390,8 +372,6 @@ NAMES = dict(margin=1.0, labels=["a", "b"])
     (bounds.tune_norma_mistakes, dict(zero_margin=True, labels=["a", "b"], **STREAM),
      "zero_margin=True is for two classes"),
 ])
-
-
 def test_other_refusals(function, arguments, message):
     with pytest.raises(ValueError, match=message):
         function(**arguments)
@@ -407,8 +387,6 @@ def test_other_refusals(function, arguments, message):
     (TWO[0], ["a", "b"], np.zeros((2, 2)), {**NAMES, "labels": ok.Labels(["a", "b"], distance=np.zeros((2, 2)))},
      "at distance 0"),
 ])
-
-
 def test_comparisons_that_are_refused(X, y, coefficients, more, message):
     with pytest.raises(ValueError, match=message):
         bounds.comparison("linear", X, y, coefficients, **more)
