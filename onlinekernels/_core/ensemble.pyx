@@ -833,7 +833,7 @@ cdef class Ensemble(Backend):
                 n_seen = max(n_seen, <Py_ssize_t> y[i] + 1)
             self.counts[i], self.held[i] = 1.0 if weights == NULL else weights[i], False
             self.judged[i] = self.t + i >= FIRST
-        if self.t == 0 and not any([member.before for member in self.members]):     # what is said of the first row is not worth judging
+        if self.t == 0 and not any([member.before for member in self.members]):     # nobody knows anything yet
             self.counts[0] = 0.0
         return 0
 

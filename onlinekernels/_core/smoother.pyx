@@ -16,7 +16,7 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.backend cimport Backend
 from onlinekernels._core.combiners cimport IntervalTracker
 from onlinekernels._core.transforms cimport Ranks, Scaler
-from onlinekernels._core.schema import Array, Buffer, Count, Part, check_state, not_negative
+from onlinekernels._core.schema import Array, Buffer, Count, Part, not_negative
 from onlinekernels._core.transforms import too_large
 from onlinekernels._core.formulas.hashing cimport reservoir_slot
 from onlinekernels._core.formulas.vecmath cimport (ok_distance_row, ok_dot, ok_exp_array, ok_gather, ok_l1_block,

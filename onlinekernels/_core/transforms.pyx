@@ -1077,13 +1077,14 @@ cdef class Relevance(Transform):
             raise ValueError("weights have another mean square than 1")
 
     cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, j
         self.scaler.open_rows(<const char*> rows, 0, n, <char*> self.out)
         if not self.scaler.is_finite():
             self.scaler.commit(0)
             raise too_large(np.asarray(<double[:n, :self.n_features]> <double*> rows))
-        for i in range(n * self.n_features):
-            self.out[i] *= self.weights_data[i % self.n_features]
+        for i in range(n):
+            for j in range(self.n_features):
+                self.out[i * self.n_features + j] *= self.weights_data[j]
         return 0
 
     cdef void close_block(self, Py_ssize_t n) noexcept nogil:
@@ -1138,15 +1139,8 @@ cdef double FARTHEST_FEATURE = 10.0     # deviations at which a feature stops to
 cdef class Metric(Transform):
     """Features on one footing, times a linear map: a transform that stands still.
 
-    A feature becomes slope (x - mean), at most half of `FARTHEST_FEATURE`, plus the polygon through (knots, scores), which is
-    flat outside of it.
-
-    Parameters
-    ----------
-    features : Features
-        With these arrays.
-    map : array of shape (n_features, n_features) or None
-        B; a row u of features becomes u B.
+    A feature becomes slope (x - mean), at most half of `FARTHEST_FEATURE`, plus the polygon through (knots, scores),
+    which is flat outside of it; `features` has these arrays. A row u of features becomes u B, where B is the `map`.
     """
 
     # B such that distances are |u B - v B|, for features u and v; None: features alone

@@ -152,34 +152,6 @@ def local_rows(task, n_features, **arguments):
     return Smoothing(task, {"n_features": n_features, "targets": 1, "city_block": False, **arguments}, 0.0)
 
 
-def test_reservoirs_are_uniform():
-    counts = np.zeros(400)
-    for seed in range(300):
-        local = local_rows("novelty", 1, rate=1.0, size=20, uniform=True, seed=seed)
-        local.learn(np.arange(400.0)[:, None], np.zeros(400))
-        counts[local.kept()[0][:, 0].astype(int)] += 1
-    assert counts.reshape(8, 50).sum(axis=1) == pytest.approx(np.full(8, 750), rel=0.12)
-    fading = local_rows("novelty", 1, rate=1.0, size=200, uniform=True, memory=1000, seed=1)
-    fading.learn(np.arange(9000.0)[:, None], np.zeros(9000))
-    assert 700 < np.mean(9000 - fading.kept()[0]) < 1300
-
-
-def test_damaged_states_are_refused():
-    for loss, y, damages in (
-        ("multiclass_squared", LABELS, {"n_seen": 1, "rows/values": np.full((N, 1), 0.5)}),
-        ("squared", SEVERAL, {"intervals/innovations": np.ones((4, 3)), "rows/running_errors": -np.ones(3)}),
-        (ok.NuNovelty(), None,
-         {"past/t": -3, "rows/t": N + 1, "rows/points": np.zeros((N, 9)), "rows/weights": -np.ones(N)}),
-    ):
-        model = Smoother(loss, Gaussian(1.0)).partial_fit(X, y)
-        state = model._state.to_dict()
-        model._restored(state)
-        for name, value in damages.items():
-            assert name in state["learned"]
-            with pytest.raises((ValueError, KeyError)):
-                model._restored({**state, "learned": {**state["learned"], name: value}})
-
-
 @pytest.mark.parametrize("features", [1, 8, 32, 33])
 def test_distances_and_neighbours(features):
     """Of few features and many; while slots are taken again, units change, and a state is restored."""
