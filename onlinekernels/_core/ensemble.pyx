@@ -95,7 +95,7 @@ cdef class Member:
     # Labels: the backend's are numbered as they appear to it
     cdef readonly bint fixed            # whether no other can join
     cdef Py_ssize_t known               # how many it has met
-    cdef object code_array, label_array # own these:
+    cdef object label_table             # owns these:
     cdef long long* codes               # the ensemble's code of a label
     cdef long long* labels              # the label of a code, or -1
     # The block
@@ -137,12 +137,12 @@ cdef class Member:
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t targets, Py_ssize_t labels) except -1:
         """Room for a block."""
         cdef Py_ssize_t width = max(2, max(targets, labels))
-        if self.code_array is None or len(self.code_array) < width:
-            codes, known = np.full(2 * width, -1, dtype=np.int64), np.full(2 * width, -1, dtype=np.int64)
-            if self.code_array is not None:
-                codes[:len(self.code_array)], known[:len(self.label_array)] = self.code_array, self.label_array
-            self.codes, self.labels = <long long*> array_data(codes), <long long*> array_data(known)
-            self.code_array, self.label_array = codes, known
+        if self.label_table is None or self.label_table.shape[1] < width:
+            table = np.full((2, 2 * width), -1, dtype=np.int64)
+            if self.label_table is not None:
+                table[:, :self.label_table.shape[1]] = self.label_table
+            self.codes, self.label_table = <long long*> array_data(table), table
+            self.labels = self.codes + 2 * width
         width = max(width, self.width)
         size = n * (max(1, targets) + 1) + width * (1 + n * self.frozen)
         if self.memory is None or len(self.memory) < size:
