@@ -38,7 +38,7 @@ def _evaluate(arguments):
         if first == [None]:
             raise ValueError(f"{', '.join(arguments.data)}: no examples to learn from.")
         compared = {type(model).__name__: model for model in models}
-        comparison = evaluate.compare(compared, chain(first, chunks), classes=arguments.classes, progress=False)
+        comparison = evaluate.compare(compared, chain(first, chunks), classes=arguments.classes)
         print(comparison)
         if arguments.plot is not None:
             comparison.plot(arguments.plot)
