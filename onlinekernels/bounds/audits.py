@@ -30,19 +30,7 @@ LEAST_NORM = 1e-9  # for the function 0: bounds ask for a norm that is positive,
 
 @dataclass(frozen=True)
 class Certificate:
-    """One quantity of a run, and the theorem that bounds it.
-
-    Parameters
-    ----------
-    what : str
-        What is bounded, in words.
-    made : float
-        What it was in this run.
-    allowed : float
-        The bound, for the comparison that makes it smallest.
-    theorem : str
-        Where it comes from.
-    """
+    """What is bounded, in words; what it was in a run; the smallest bound; and the theorem that it comes from."""
 
     what: str
     made: float
@@ -54,18 +42,9 @@ class Certificate:
 class Audit:
     """What `audit` found.
 
-    Parameters
-    ----------
-    mistakes, margin_errors : int
-        M and M_rho: how often y f <= 0, and y f <= rho.
-    loss : float
-        The learner's cumulative hinge loss at its own margin rho.
-    risk : float
-        The sum of its regularised risks C l(f_t(x_t), y_t) + lambda/2 |f_t|^2.
-    norms : array of shape (n,)
-        |f_t| before each update.
-    certificates : list of Certificate
-        The bounds that apply.
+    `mistakes` and `margin_errors` are M and M_rho, how often y f <= 0 and y f <= rho; `loss` is the learner's cumulative
+    hinge loss at its own margin rho, `risk` the sum of its regularised risks C l(f_t(x_t), y_t) + lambda/2 |f_t|^2, and
+    `norms` are |f_t| before each update. `certificates` are the bounds that apply, a list of `Certificate`.
     """
 
     mistakes: int
@@ -141,8 +120,7 @@ class _Run:
         state = model._state
         plan = state.plan
         if plan.offset:
-            raise ValueError("No theorem knows the offset that a linear kernel has by default: audit needs "
-                             "offset=False.")
+            raise ValueError("No theorem knows the offset that a linear kernel has by default: give offset=False.")
         self.model, self.gram = model, state.kernel(X)
         self.step, self.regularization = plan.rule.step, float(plan.rule.regularization)
         self.penalty = float(model.penalty) if isinstance(model, ILK) else 1.0
@@ -174,10 +152,8 @@ def _certificates(run, segments):
     own = {"step": getattr(run.step, "rate", None), "regularization": run.regularization}
     if isinstance(run.model, Perceptron):
         yield Certificate("mistakes", run.mistakes, min(norma_mistakes(**about) for about, _ in still), "K Thm 3")
-        freund = [
-            perceptron_mistakes(radius=run.radius, margin=1.0, norm=about["norm"], deviation=deviation)
-            for about, deviation in still
-        ]
+        freund = (perceptron_mistakes(radius=run.radius, margin=1.0, norm=about["norm"], deviation=deviation)
+                  for about, deviation in still)
         yield Certificate("mistakes", run.mistakes, min(freund), "V Thm 1")
     elif isinstance(run.step, InverseSqrt):
         if run.regularization > 0 and (isinstance(run.model, ILK) or own["step"] * run.regularization <= 1):
@@ -227,10 +203,6 @@ def machine(gram, signs, penalty, margin):
 
     By ascent along the coordinates of the dual. How near does not matter: every function is a comparison.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from onlinekernels.bounds.audits import machine
     >>> machine(np.eye(2), np.array([1.0, -1.0]), 0.25, 1.0).tolist()
     [0.25, -0.25]
     """
