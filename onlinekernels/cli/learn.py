@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
+from contextlib import suppress
 from time import monotonic, perf_counter
 
 import numpy as np
@@ -24,8 +25,7 @@ Learn from a stream, row by row; tables may have words, dates and empty fields. 
 chosen: a target of words or of few whole numbers is learned by OnlineKernelClassifier, one of numbers
 by OnlineKernelRegressor, and where there is none OnlineKernelDetector looks for odd rows. Each row is
 predicted before it is learned. A report has the number of rows, the mistakes (or errors, or alerts) over
-all of them and since the last report, those of a constant, the terms of the model, and the microseconds
-that learning took per row. Several files are learned one after the other.
+all of them and since the last report, those of a constant, and the terms of the model.
 
 Kernels, losses, steps and budgets are written as name or name:number; --set sets whatever else an
 algorithm has, such as --set kernel__bias=0.5."""
@@ -39,8 +39,7 @@ EXAMPLES = [
     "python -m onlinekernels learn big.csv.gz --checkpoint 100000 --save m --resume",
     "tail -f log.csv | python -m onlinekernels learn - --target 3 --classes ok,failed --report 100 --save m.npz",
     "",
-    "exit status: 0 fine, 1 an error in the data or files, 2 wrong arguments; 130 after Ctrl-C and 143 after a",
-    "polite kill, with the model saved",
+    "exit status: 0 fine, 1 bad data or files, 2 wrong arguments; 130 after Ctrl-C, 143 after SIGTERM, with a model",
 ]
 
 # Options that decide what the model becomes: a run can only be resumed with the same ones.
@@ -75,31 +74,25 @@ def _learn(arguments):
     with Interruption() as interruption:
         run = _Run(arguments, interruption)
         try:
-            run.learn_all()
-            is_over = interruption.signal is not None
-        except KeyboardInterrupt:
-            is_over = True
-        except BrokenPipeError:
+            with suppress(KeyboardInterrupt):
+                run.learn_all()
+        except (BrokenPipeError, Refused):
             run.rescue()
             raise
-        except Refused:
-            raise
         except (OSError, ValueError, TypeError, ArithmeticError) as error:
-            before = f"The {run.figures.rows} examples before it" if run.figures else ""
-            raise ValueError(in_one_line(error) + run.rescue(before)) from error
+            raise ValueError(in_one_line(error) + run.rescue()) from error
         finally:
             run.progress.line()
-        if is_over:
-            print(f"Stopped after {run.figures.rows if run.figures else 0} examples.{run.rescue()}", file=sys.stderr)
-            return interruption.status
-        return run.finish()
+        if interruption.signal is None:
+            return run.finish()
+        print(f"Stopped.{run.rescue()}", file=sys.stderr)
+        return interruption.status
 
 
 def _check(arguments):
     """Refuse options that contradict each other before anything is read or written."""
-    for source in arguments.data:
-        if arguments.data.count(source) > 1:
-            raise Refused(f"data must be different files. Got {source!r} twice.")
+    if len(set(arguments.data)) < len(arguments.data):
+        raise Refused(f"data must be different files. Got {' '.join(arguments.data)}.")
     if arguments.save is None:
         for option in ("checkpoint", "resume", "force"):
             if getattr(arguments, option):
@@ -126,25 +119,25 @@ class _Run:
         self.options = {name: getattr(arguments, name) for name in DECISIVE}
         self.progress = _Progress(arguments)
         self.n_skipped, self.headings, self.seconds, self.timed = 0, None, 0.0, 0  # headings of the last report
-        self.models, self.figures, self.files = [], None, {}  # none or one model
+        self.figures, self.files = None, {}
         self.is_resumed = arguments.resume and os.path.exists(arguments.save)
         if self.is_resumed:
-            self._resume(arguments.save)
-        else:
+            self._resume(load(arguments.save))
+        else:  # none or one model
             self.models = named_models(arguments, [arguments.algorithm] if arguments.algorithm else [])
             if self.models:
                 self._begin()
 
-    def _resume(self, path):
-        """Go on with the saved model; Refused if options that make another model are given."""
-        self.models = [load(path)]
-        stream = stream_of(self.models[0]) or {
-            "options": {**self.options, **dict.fromkeys(OF_MODEL)}, "figures": None, "files": {}}
+    def _resume(self, model):
+        """Go on with a saved model; Refused if options that make another one are given."""
+        self.models = [model]
+        fresh = {"options": {**self.options, **dict.fromkeys(OF_MODEL)}, "figures": None, "files": {}}
+        stream = stream_of(model) or fresh
         for name, now in self.options.items():
-            before = stream["options"].get(name)
+            before, option = stream["options"].get(name), "--" + name.replace("_", "-")
             if now != before:
-                option = "--" + name.replace("_", "-")
-                raise Refused(f"{option} must be as it was for {path} to resume: {before!r}. Got {now!r} instead.")
+                expected = f"as it was for {self.arguments.save} to resume: {before!r}"
+                raise Refused(f"{option} must be {expected}. Got {now!r} instead.")
         self.files = stream["files"]
         self._begin(stream["figures"])
 
@@ -184,8 +177,7 @@ class _Run:
         if not self.is_resumed:
             return None
         start = self.files.get(key_of(table))
-        known = "not read before, learned from its first row" if start is None else (
-            f"read before, goes on after row {start['rows']}")
+        known = f"read before, goes on after row {start['rows']}" if start else "not read before, learned from its first row"
         print(f"{table.name}: {known}.", flush=True, file=sys.stderr if self.arguments.json else sys.stdout)
         return start
 
@@ -209,11 +201,12 @@ class _Run:
 
     def _end_chunk(self, table):
         """Report and save where they are due."""
-        for every, last, act in ((self.arguments.report, self.figures.reported[0], self._report),
-                                 (self.arguments.checkpoint, self.saved, self._save)):
-            if every is not None and last // every < self.figures.rows // every:
-                act()
-        self.progress.show(table, self.figures.rows)
+        report, checkpoint, rows = self.arguments.report, self.arguments.checkpoint, self.figures.rows
+        if report and self.figures.reported[0] // report < rows // report:
+            self._report()
+        if checkpoint and self.saved // checkpoint < rows // checkpoint:
+            self._save()
+        self.progress.show(table, rows)
 
     # ---- Reports and saving -------------------------------------------------------------------
 
@@ -254,15 +247,14 @@ class _Run:
         files.save(self.model, self.arguments.save, notes={"format": FORMAT, **stream})
         self.saved = self.figures.rows
 
-    def rescue(self, who="They"):
-        """Save what was learned before something went wrong, and say so."""
-        if self.arguments.save is None or not self.figures or not self.figures.rows:
-            return ""
-        if getattr(self.model, "t_", 0) != self.learned:
-            return ""  # a part of a chunk, which has no place in the stream
-        if self.saved != self.figures.rows:
+    def rescue(self):
+        """Save what was learned before something went wrong; a sentence about it."""
+        rows = self.figures.rows if self.figures else 0
+        if self.arguments.save is None or not rows or getattr(self.model, "t_", 0) != self.learned:
+            return ""  # nothing, or a part of a chunk, which has no place in the stream
+        if self.saved != rows:
             self._save()
-        return f" {who} are saved in {self.arguments.save}."
+        return f" The {rows} examples before are saved in {self.arguments.save}."
 
 
 class Figures:

@@ -65,16 +65,15 @@ def _predict(arguments):
     refuse_same_file("--output", arguments.output, [*arguments.data, arguments.model])
     figures, seen, n_skipped = Figures(model._estimator_type), (stream_of(model) or {"files": {}})["files"], 0
     with Interruption() as interruption, ExitStack() as files:
-        write = _writer(arguments, files)
+        writer = _Writer(arguments, files)
         for table, chunk, y in examples(arguments, interruption, [model]):
             n_skipped += len(chunk.skipped)
-            headings, rows = _answers(arguments, model, table, chunk, y, figures)
-            write(headings, rows)
+            writer.write(*_answers(arguments, model, table, chunk, y, figures))
             file = seen.pop(key_of(table), None) if y is not None else None
             if file is not None:
                 what = f"the model has learned the first {file['rows']} of these rows"
                 print(f"{table.name}: {what}, and figures of new rows are worse.", file=sys.stderr)
-        write(None, [])
+        writer.write(None, [], is_over=True)
     if figures.rows:
         print(f"{figures.rows} examples, {figures.sentence()}", file=sys.stderr)
     if n_skipped:
@@ -115,32 +114,33 @@ def _answers(arguments, model, table, chunk, y, figures):
     return headings, [row for _, row in sorted(rows.items())]
 
 
-def _writer(arguments, files):
-    """A function that writes headings and rows, as CSV or as JSON lines; no file is touched before it is called."""
-    path, waiting, file = arguments.output, [], None if arguments.output else sys.stdout
-    is_json = arguments.json or path is not None and path.lower().removesuffix(".gz").endswith(JSON_LINES)
-    has_headings = arguments.scores or arguments.probabilities or arguments.interval is not None or arguments.alerts
+class _Writer:
+    """Writes rows as CSV or JSON lines, as soon as they come; no file is touched before the first, or the end."""
 
-    def write(headings, rows):
-        """Rows without headings, which were skipped, wait for them; None and no rows is the end."""
-        nonlocal file, has_headings
-        waiting.extend(rows)
-        if headings is None and rows:
+    def __init__(self, arguments, files):
+        self.path, self.files, self.waiting = arguments.output, files, []
+        self.is_json = arguments.json or (self.path or "").lower().removesuffix(".gz").endswith(JSON_LINES)
+        self.has_headings = bool(arguments.scores or arguments.probabilities or arguments.interval or arguments.alerts)
+        self.file = None if self.path else sys.stdout
+
+    def write(self, headings, rows, is_over=False):
+        """Without headings rows wait: they were skipped."""
+        self.waiting += rows
+        if headings is None and not is_over:
             return
-        if file is None:
+        if self.file is None:
             try:
-                opened = gzip.open if path.lower().endswith(".gz") else open
-                file = files.enter_context(opened(path, "wt", encoding="utf-8", newline=""))
+                opened = gzip.open if self.path.lower().endswith(".gz") else open
+                self.file = self.files.enter_context(opened(self.path, "wt", encoding="utf-8", newline=""))
             except OSError as error:
-                what = f"--output must be a file that can be written. Got {path!r}: {error.strerror}."
+                what = f"--output must be a file that can be written. Got {self.path!r}: {error.strerror}."
                 raise Refused(what) from error
-        if is_json:
-            objects = (dict(zip(headings, row, strict=True)) if row else None for row in waiting)
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in objects)
+        if self.is_json:
+            objects = (dict(zip(headings, row, strict=True)) if row else None for row in self.waiting)
+            self.file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in objects)
         else:
-            csv.writer(file, lineterminator="\n").writerows([headings] * (has_headings and bool(headings)) + waiting)
-            has_headings = has_headings and not headings
-        waiting.clear()
-        file.flush()
-
-    return write
+            has_headings = self.has_headings and headings is not None
+            csv.writer(self.file, lineterminator="\n").writerows([headings] * has_headings + self.waiting)
+            self.has_headings = self.has_headings and not has_headings
+        self.waiting = []
+        self.file.flush()
