@@ -46,12 +46,12 @@ def _demo(arguments):
 def _classify():
     X, y = digits()
     counts = np.cumsum(np.eye(y.max() + 1)[y], axis=0)
-    said = {
+    predicted = {
         "OnlineKernelClassifier": OnlineKernelClassifier().progressive(X, y, return_labels=True)[1],
         "linear": SILK("multiclass_hinge", "linear", scale=True).progressive(X, y, return_labels=True)[1],
         "constant": np.concatenate([[-1], counts[:-1].argmax(axis=1)]),  # the most frequent class before each row
     }
-    curves = {name: np.cumsum(np.asarray(labels) != y) for name, labels in said.items()}
+    curves = {name: np.cumsum(np.asarray(labels) != y) for name, labels in predicted.items()}
     text = f"Handwritten digits, {len(y)} rows of {X.shape[1]} pixels: mistakes"
     return "digits: mistakes so far", "digits", text, curves, [f"{c[-1] / len(y):.1%}" for c in curves.values()]
 
@@ -59,12 +59,12 @@ def _classify():
 def _predict():
     X, y = lagged(sunspots(), lags=LAGS)
     guesses, (low, high) = OnlineKernelRegressor().progressive(X, y, return_interval=0.9)
-    said = {
+    predicted = {
         "OnlineKernelRegressor": guesses,
         "linear": KRLS("squared", Linear() + 1, noise="auto", scale=True, scale_target=True).progressive(X, y),
         "constant": np.concatenate([[0.0], np.cumsum(y[:-1]) / np.arange(1, len(y))]),
     }
-    curves = {name: np.cumsum((guess - y)[1:] ** 2 / y.var()) for name, guess in said.items()}
+    curves = {name: np.cumsum((guess - y)[1:] ** 2 / y.var()) for name, guess in predicted.items()}
     text = (f"Sunspots of {len(y)} years, each from the {LAGS} before it (intervals for 90 % covered "
             f"{np.mean((low <= y) & (y <= high)):.0%}): mean squared error, of their variance")
     figures = [f"{curve[-1] / len(curve):.3f}" for curve in curves.values()]

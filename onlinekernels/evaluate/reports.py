@@ -33,14 +33,8 @@ class _Result:
 class Confusion(_Result):
     """Which label was predicted for which.
 
-    Attributes
-    ----------
-    labels : list
-        In sorted order; +1 and -1, ordinary and novel, for a detector.
-    counts : array of shape (labels, labels)
-        ``counts[i, j]`` examples of the label i were taken for j.
-    undecided : array of shape (labels,)
-        Examples of each label that were given none: a score of 0 between two classes, or no class was known yet.
+    ``counts[i, j]`` examples of ``labels[i]`` were taken for ``labels[j]``, and ``undecided[i]`` of them for none, by a
+    score of 0 between two classes or before a class was known. Labels are sorted, of a detector +1 and -1.
 
     Examples
     --------
@@ -95,12 +89,15 @@ class Confusion(_Result):
 class Report(_Result):
     """Measures of one model on a stream.
 
+    Each of them, from `error` to `seconds`, is one at the end; `history` is a structured array with a record after each
+    chunk of examples, and "examples" says how many were seen by then. Those that begin with ``window_`` are taken over
+    the latest `window` examples.
+
     Attributes
     ----------
     name, task : str
         What the model is called; "binary", "multiclass", "regression" or "novelty".
     examples, window : int
-        How many examples were seen, and over how many of the latest ones each `window_...` is taken.
     error, window_error : float
         Fraction of mistakes of a classifier (a score of 0 between two classes is one), mean absolute error of
         a regressor, fraction of alerts of a detector.
@@ -109,17 +106,13 @@ class Report(_Result):
     f1, macro_f1, window_f1, window_macro_f1 : float
         F1 of the second of two classes in sorted order, NaN unless there are two; the mean of F1 over all classes.
     auc, window_auc : float
-        Area under the ROC curve of the scores of two classes: of a positive and a negative example, drawn at random,
-        how often the positive one has the larger score. Exact; NaN for other tasks, and before both classes came.
+        Area under the ROC curve of the scores of two classes, exact; NaN for other tasks, and before both classes came.
     confusion, window_confusion : Confusion or None
         Which label was predicted for which; None where there are no labels.
     terms, step, margin : int, float, float
-        At the end: terms in the model, its latest step size, and the margin or width of its loss, which some losses
-        adapt; 0 and NaN where there is none.
+        Terms in the model, its latest step size, and the margin or width of its loss; 0 and NaN where there is none.
     seconds : float
         Time that the model took to predict and learn.
-    history : structured array
-        All of these, from `error` to `seconds`, after each chunk of examples; "examples" says how many were seen.
 
     Examples
     --------
@@ -194,12 +187,7 @@ class Report(_Result):
 
 @dataclass(eq=False)
 class Comparison(_Result):
-    """Reports of several models on one stream.
-
-    Attributes
-    ----------
-    reports : dict
-        {name: `Report`}, in order of their errors.
+    """Reports of several models on one stream, {name: `Report`} in order of their errors.
 
     Examples
     --------
@@ -256,19 +244,10 @@ class Trial:
 
 @dataclass(eq=False)
 class Tuning(_Result):
-    """Settings of parameters, the best one first.
+    """Settings of parameters, the best one first, as a list of `Trial`; those that failed come last.
 
-    Attributes
-    ----------
-    best : model
-        A model with the best setting that has learned nothing yet.
-    best_params : dict
-        The best setting.
-    best_value : float
-        Its metric.
-    trials : list of `Trial`
-        All settings; those that failed come last.
-    metric : str
+    `best` is a model with the best setting that has learned nothing yet, `best_params` that setting, and `best_value`
+    its `metric`.
 
     Examples
     --------

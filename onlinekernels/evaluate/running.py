@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.base.docstrings import like
 from onlinekernels.base.estimator import Estimator
 from onlinekernels.base.validation import bad_parameter
 from onlinekernels.evaluate.learners import check_model, in_order, kept, learner_for, n_rows, opened, pieces
@@ -38,23 +37,20 @@ def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CH
     model : NORMA, SILK, ... : any algorithm with the method `progressive`
         Or a classifier or regressor of scikit-learn that has `partial_fit`, which takes a call for each row.
     stream : (X, y), an array X for novelty losses, or an iterable of either; X may be sparse or a data frame
-        An iterable, such as a generator or a reader, gives chunks of any length; it is used once and never
-        held in memory. A function without arguments is called for its stream.
+        An iterable gives chunks of any length and is used once. A function without arguments is called for its stream.
     window : int, default=1000
         Number of latest examples over which the sliding measures are taken.
     chunk : int, default=200
         Number of examples between two records of the history.
     classes : labels, default=None
-        All labels, where the first chunk does not show them. Estimators of scikit-learn need all at the start; they are
-        taken from y if it is given as a whole.
+        All labels, where the first chunk does not show them. Estimators of scikit-learn need all at the start.
     delay : int, default=0
-        For labels that come late: an example is learned when `delay` more have been predicted. It is judged then, too,
-        and the last ones when the stream has ended. Each prediction is a call.
+        For labels that come late: an example is learned, and judged, when `delay` more have been predicted, or the
+        stream has ended. Each prediction is a call.
     novel : label, default=None
         For a detector: which label in y means novel. Then `f1`, `auc` and `confusion` judge it; it never learns from y.
     auc : bool, default=True
-        Whether to keep the area under the ROC curve up to date. That takes some microseconds for each example, and the
-        memory of all scores.
+        Whether to keep the area under the ROC curve: some microseconds for each example, and memory for all scores.
 
     Returns
     -------
@@ -83,28 +79,12 @@ def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CH
                  novel=novel, auc=auc)[0]
 
 
-@like(progressive)
 def compare(models: dict[Any, Any], stream: Any, *, window: int = 1000, chunk: int = _CHUNK,
             classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None,
             auc: bool = True) -> Comparison:
-    """Let several models predict and learn one stream, in one pass over it.
+    """Let several models, {name: model} for the same task, predict and learn one stream, in one pass over it.
 
-    Parameters
-    ----------
-    models : dict
-        {name: model}, all for the same task. Each learns on from where it is.
-    {stream}
-        A generator will do: each chunk goes to all models.
-    {window}
-    {chunk}
-    {classes}
-    {delay}
-    {novel}
-    {auc}
-
-    Returns
-    -------
-    Comparison
+    Each learns on from where it is, and each chunk goes to all of them. Other parameters are those of `progressive`.
 
     Examples
     --------
@@ -125,7 +105,6 @@ def compare(models: dict[Any, Any], stream: Any, *, window: int = 1000, chunk: i
     return Comparison(dict(named))
 
 
-@like(progressive)
 def tune(model: Any, params: Iterable[Mapping[str, Any]], stream: Any, *, executor: Executor | None = None,
          metric: str | Callable[..., float] = "error", window: int = 1000, chunk: int = 1000,
          classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None) -> Tuning:
@@ -136,30 +115,17 @@ def tune(model: Any, params: Iterable[Mapping[str, Any]], stream: Any, *, execut
 
     Parameters
     ----------
-    {model}
-        Its parameters hold where a setting says nothing.
+    model, stream, window, chunk, classes, delay, novel
+        As in `progressive`; but an iterable is read once and kept. Executors in other processes send the stream with
+        every setting: for a large one, give a function that opens it there.
     params : iterable of dict
         The settings, {name: value}: a list, or what `sklearn.model_selection` makes of a grid (`ParameterGrid`) or of
         distributions (`ParameterSampler`). Names may be nested, as in "kernel__width".
-    {stream}
-        Here, an iterable is read once and kept. Executors in other processes send the stream with every setting: for
-        a large one, give a function that opens it there.
     executor : concurrent.futures.Executor, default=None
         Where settings run: threads, processes, or `Client.get_executor()` of Dask. None runs one after the other.
     metric : str or callable, default="error"
         A numeric attribute of `Report`, of which the least is best (the most of `auc`, `f1`, `macro_f1` and those over
         the window), or a function of a report that gives a number, the least of which is best.
-    {window}
-    chunk : int, default=1000
-        Number of examples between two records of the history; more than in `progressive`, to leave more to the compiled
-        core.
-    {classes}
-    {delay}
-    {novel}
-
-    Returns
-    -------
-    Tuning
 
     Examples
     --------
@@ -167,9 +133,8 @@ def tune(model: Any, params: Iterable[Mapping[str, Any]], stream: Any, *, execut
     >>> from onlinekernels.streams import drifting_gaussians
     >>> params = [{"kernel__width": width, "step": step} for width in (0.4, 4.0) for step in (0.1, 1.0)]
     >>> model = NORMA("hinge", Gaussian(), regularization=1/15, budget=100)
-    >>> tuning = evaluate.tune(model, params, drifting_gaussians(1000))
-    >>> tuning.best
-    NORMA(loss='hinge', kernel=Gaussian(width=0.4), step=1.0, regularization=0.06666666666666667, budget=100)
+    >>> evaluate.tune(model, params, drifting_gaussians(1000)).best_params
+    {'kernel__width': 0.4, 'step': 1.0}
     """
     check_model("model", model)
     settings = _checked_settings(params)
