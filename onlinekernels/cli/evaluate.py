@@ -4,7 +4,6 @@ from itertools import chain
 from onlinekernels import evaluate
 from onlinekernels.cli.models import add_model_options, examples, named_models
 from onlinekernels.cli.options import Interruption, add_command, add_data_options, refuse_same_file
-from onlinekernels.cli.tables import Refused
 
 DESCRIPTION = """\
 Let one model or several predict and learn a stream, each row before it is learned, and print their
@@ -28,9 +27,6 @@ def add_evaluate(subcommands):
 def _evaluate(arguments):
     refuse_same_file("--plot", arguments.plot, arguments.data)
     models = named_models(arguments, arguments.algorithm)
-    kinds = {type(model).__name__: model._estimator_type for model in models}
-    if len(set(kinds.values())) > 1:
-        raise Refused(f"--algorithm must name models of one kind. Got {kinds}.")
     with Interruption() as interruption:
         chunks = (chunk.X if y is None else (chunk.X, y)
                   for _, chunk, y in examples(arguments, interruption, models) if chunk.lines)

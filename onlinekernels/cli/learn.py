@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections import Counter
 from contextlib import suppress
-from time import monotonic, perf_counter
+from time import monotonic
 
 import numpy as np
 
@@ -118,7 +118,7 @@ class _Run:
         self.arguments, self.interruption = arguments, interruption
         self.options = {name: getattr(arguments, name) for name in DECISIVE}
         self.progress = _Progress(arguments)
-        self.n_skipped, self.headings, self.seconds, self.timed = 0, None, 0.0, 0  # headings of the last report
+        self.n_skipped, self.headings = 0, None  # those of the last report
         self.figures, self.files = None, {}
         self.is_resumed = arguments.resume and os.path.exists(arguments.save)
         if self.is_resumed:
@@ -184,14 +184,11 @@ class _Run:
     def _learn(self, table, chunk, y):
         """Test, then train, on one chunk."""
         given = {} if self.learned else {"classes": self.arguments.classes}
-        begin = perf_counter()
         try:
             rows = [chunk.X] if y is None else [chunk.X, y]
             scores, predictions = self.model.progressive(*rows, return_labels=True, **given)
         except (FloatingPointError, ValueError) as error:
             raise with_line(error, table, chunk.lines) from error
-        self.seconds += perf_counter() - begin
-        self.timed += len(chunk.lines)
         predictions = np.asarray(predictions)
         self.figures.add(y, predictions, scores, getattr(self.model, "classes_", np.array([])).tolist())
         for i in np.flatnonzero(predictions == -1).tolist() if self.arguments.alerts else ():
@@ -213,8 +210,7 @@ class _Run:
     def _report(self):
         """Print a row of figures, as part of a table or as an object of JSON."""
         self.progress.line()
-        microseconds = 1e6 * self.seconds / self.timed if self.timed else math.nan
-        columns = [*self.figures.row(), ("terms", self.model.n_terms_, "d"), ("us/example", microseconds, ".2f")]
+        columns = [*self.figures.row(), ("terms", self.model.n_terms_, "d")]
         before, self.headings = self.headings, [name for name, _, _ in columns]
         if self.arguments.json:
             print(json.dumps({name: value if math.isfinite(value) else None for name, value, _ in columns}), flush=True)

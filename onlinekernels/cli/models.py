@@ -177,10 +177,10 @@ def choice(targets, enough=0):
     if len(targets) < enough:
         return None
     distinct = len(set(numbers))
-    found = f"the target, which has {distinct} different whole numbers in {len(numbers)} rows:"
+    found = f"the target, which has {distinct} different whole numbers in {len(numbers)} rows"
     if distinct <= max(2, min(MOST_CLASSES, len(numbers) // 5)):
-        return CLASSES, f"{found} classes, not numbers (--algorithm {NUMBERS} takes them for such)"
-    return NUMBERS, f"{found} numbers, not classes (--algorithm {CLASSES} takes them for such)"
+        return CLASSES, f"{found}: classes, not numbers"
+    return NUMBERS, f"{found}: numbers, not classes"
 
 
 # ---- Rows for models ----------------------------------------------------------------------------

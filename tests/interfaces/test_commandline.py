@@ -46,7 +46,7 @@ def test_learn_does_what_the_library_does(data, tmp_path, capsys):
     assert [row[0] for row in rows] == ["1000", "2000", "3000"]
     wrong = Y * scores <= 0
     assert rows[-1][1] == f"{wrong.mean():.2%}" and rows[-1][2] == f"{wrong[2000:].mean():.2%}"
-    assert rows[-1][6] == "100" and float(rows[-1][7]) > 0
+    assert rows[-1][6] == "100"
     assert (load(tmp_path / "m.npz").decision_function(X) == expected.decision_function(X)).all()
 
 
@@ -477,7 +477,7 @@ def test_figures_are_those_of_plain_loops_whatever_interrupts_them(data, tmp_pat
         said(data, target, tmp_path / "parts", capsys, "--loss", loss, "--limit", 1000)
         last = said(data, target, tmp_path / "parts", capsys, "--loss", loss, "--resume")[-1]
         for name, value in said(data, target, tmp_path / whole, capsys, "--loss", loss)[-1].items():
-            if "lately" not in name and name != "us/example":
+            if "lately" not in name:
                 assert last[name] == value, name
         (tmp_path / "parts.npz").unlink()
 
