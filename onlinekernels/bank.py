@@ -53,9 +53,8 @@ class Bank(Parameterized):
     loss : Loss, str or None
         A loss of one output: two classes, regression or novelty. None is `Hinge()`.
     kernel : Gaussian, Linear, their names, or None
-        None is a `Gaussian` whose width follows the number of features d: 0.3 sqrt(d) for classes, 0.5 sqrt(d) for
-        numbers, sqrt(d) for novelty. That is for features of the size of 1: all models share it, whatever their rows
-        are.
+        None is a `Gaussian` of width 0.3 sqrt(d) for classes, 0.5 sqrt(d) for numbers and sqrt(d) for novelty, where d
+        is the number of features: for features of the size of 1, as all models share it.
     n_models : int or None
         Number of models, which are numbered from 0. None: models have keys.
     rule : "silk" or "norma"
@@ -70,8 +69,7 @@ class Bank(Parameterized):
     penalty : float or None
         For "silk", how much a loss counts against staying where the function is; positive. None is 1. "norma" has none.
     offset : bool or None
-        Learn an offset beside each function; it is not regularized. None is True for a `Linear` kernel, which otherwise
-        goes through 0.
+        Learn an offset beside each function, which is not regularized. None is True for a `Linear` kernel.
     threads : int
         Threads that share the models of a call; from 1 to 1024.
 
@@ -80,9 +78,7 @@ class Bank(Parameterized):
     keys_ : list
         Keys of the models, in the order of their appearance; their numbers for ``n_models=``.
     t_, n_terms_, intercept_, margin_ or width_ : array of shape (n_models,)
-        Of each model, in the order of `keys_`.
-    classes_
-        The two labels, which all models share.
+        Of each model, in the order of `keys_`. All models share `classes_`, two labels.
 
     Notes
     -----
@@ -238,13 +234,9 @@ class Bank(Parameterized):
             if task == "regression":
                 return scores
             if task == "novelty":
-                answers = self._ordinary(scores, keys)
-                return np.where(np.isnan(scores), 0, np.where(answers, 1, -1))
+                return np.where(np.isnan(scores), 0, np.where(self._ordinary(scores, keys), 1, -1))
             labels = self._labels.decode(scores[:, None])
-            if active is not None:
-                labels = labels.astype(object)
-                labels[np.isnan(scores)] = None
-            return labels
+            return labels if active is None else np.where(np.isnan(scores), None, labels)
 
     def _ordinary(self, scores, keys):
         """Whether scores reach their model's margin; implicit steps leave f there up to rounding."""
@@ -572,25 +564,23 @@ def as_keys(keys, n):
 
 
 def pieces(n, numbers, n_models, rows):
-    """The n rows of a call, so many at a time: (slice, groups or None, (first block, end of blocks))."""
+    """The n rows of a call, so many at a time: (slice, groups or None, (first block, end of blocks)).
+
+    Groups are (blocks that have rows, where the rows of each lane begin, rows in that order), without rows that have no
+    model.
+    """
     for begin in range(0, n, rows):
         end = min(begin + rows, n)
         if numbers is None:
             yield slice(begin, end), None, (begin // LANES, -(-end // LANES))
-        else:
-            blocks, starts, order = grouped(numbers[begin:end], n_models)
-            yield slice(begin, end), (blocks, starts, order + begin if begin else order), (0, len(blocks))
-
-
-def grouped(numbers, n_models):
-    """(blocks that have rows, where the rows of each lane begin, rows in that order); rows without a model left out."""
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    known = slice(np.searchsorted(ordered, 0), np.searchsorted(ordered, n_models))
-    order, ordered = np.ascontiguousarray(order[known]), ordered[known]
-    blocks = np.unique(ordered // LANES)
-    starts = np.searchsorted(ordered, blocks[:, None] * LANES + np.arange(LANES + 1))
-    return blocks, np.ascontiguousarray(starts, dtype=np.int64), order.astype(np.int64, copy=False)
+            continue
+        order = np.argsort(numbers[begin:end], kind="stable")
+        ordered = numbers[begin:end][order]
+        known = slice(np.searchsorted(ordered, 0), np.searchsorted(ordered, n_models))
+        order, ordered = order[known].astype(np.int64) + begin, ordered[known]
+        blocks = np.unique(ordered // LANES)
+        starts = np.searchsorted(ordered, blocks[:, None] * LANES + np.arange(LANES + 1))
+        yield slice(begin, end), (blocks, np.ascontiguousarray(starts, dtype=np.int64), order), (0, len(blocks))
 
 
 def checked_numbers(keys, n, n_models):
@@ -620,8 +610,7 @@ def targets(plan, labels, y, n, active=None, classes=None):
         return None, None
     rows = slice(None) if active is None else active
     if task == "regression":
-        if active is not None:
-            y = validation.check_column(y, n)[rows]
+        y = y if active is None else validation.check_column(y, n)[rows]
         some = validation.check_targets(y, n if active is None else len(y))
     else:
         column = label_column(y, n)[rows]
