@@ -118,6 +118,9 @@ class Bank(Parameterized):
     threads: int = 1
 
     def __post_init__(self) -> None:
+        self._begin()
+
+    def _begin(self):
         self._lock = ReadWriteLock()
         self._plan = self._models = None  # the plan counts once there are models
 
@@ -236,7 +239,10 @@ class Bank(Parameterized):
             if task == "novelty":
                 return np.where(np.isnan(scores), 0, np.where(self._ordinary(scores, keys), 1, -1))
             labels = self._labels.decode(scores[:, None])
-            return labels if active is None else np.where(np.isnan(scores), None, labels)
+            if active is not None:
+                labels = labels.astype(object)
+                labels[np.isnan(scores)] = None
+            return labels
 
     def _ordinary(self, scores, keys):
         """Whether scores reach their model's margin; implicit steps leave f there up to rounding."""
@@ -411,7 +417,8 @@ class Bank(Parameterized):
     def save(self, path: Path) -> None:
         """Write the bank to one .npz file, for `Bank.load` to continue bit for bit; keys are numbers or strings."""
         state = self.__getstate__()
-        learned, arrays = state["learned"], {}
+        learned = state["learned"]
+        arrays: dict[str, Array] = {}
         if learned is not None:
             if any(type(key) not in (bool, int, float, str) for key in learned["keys"] or ()):
                 raise TypeError("Keys must be numbers or strings to be saved. Pickle the bank instead.")

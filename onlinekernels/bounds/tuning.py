@@ -133,8 +133,8 @@ def tune_ilk_mistakes(*, radius: float, margin: float, loss: float, norm: float,
     share = best_gap(margin, loss, complexity_of(radius, norm, path, squared_path, examples))
     step = 2 * share / (penalty * radius ** 2)
     regularization = _best_regularization(step, norm, squared_path, examples)
-    loss = Hinge(2 * share / (1 + step * regularization))
-    tuned = {"loss": loss, "step": step, "regularization": regularization, **NO_OFFSET, "penalty": float(penalty)}
+    tuned = {"loss": Hinge(2 * share / (1 + step * regularization)), "step": step, "regularization": regularization,
+             **NO_OFFSET, "penalty": float(penalty)}
     return _among(labels, tuned)
 
 

@@ -232,13 +232,13 @@ class PartitionedBank:
                 failed = failed or (index, error)
         if failed is None:
             return answers
-        (index, error), where = failed, f"part {failed[0]} of {self.parts}"
-        if isinstance(error, (OSError, RuntimeError)) and any(words in str(error) for words in LOST):
-            what = f"what {where} has learned since the last save ({error})"
+        reason, where = failed[1], f"part {failed[0]} of {self.parts}"
+        if isinstance(reason, (OSError, RuntimeError)) and any(words in str(reason) for words in LOST):
+            what = f"what {where} has learned since the last save ({reason})"
             raise OSError(f"A worker was lost, or the client was closed, and {what}. PartitionedBank.load goes on from "
-                          "there.") from error
-        validation.add_note(error, f"This happened in {where}.")
-        raise error
+                          "there.") from reason
+        validation.add_note(reason, f"This happened in {where}.")
+        raise reason
 
 
 def _shares(bank, parts):
