@@ -84,8 +84,6 @@ class Implicit(Rule):
                 )
 
     def _check_adapted(self, loss):
-        if self.per_feature:
-            raise ValueError("per_feature=True of MetaDescent is for explicit steps: use it with NORMA.")
         if self.exact and loss.task == "multiclass" and not loss.over_all_labels:
             raise ValueError("step=MetaDescent needs exact=False here: the exact step over all labels has no trace.")
         if isinstance(loss, MulticlassSquared) or not loss.is_compiled():

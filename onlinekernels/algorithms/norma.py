@@ -78,9 +78,6 @@ class Gradient(Rule):
     def settings(self):
         return {**super().settings(), "regularization": self.regularization}
 
-    def core(self, function):
-        return self.core_class(**self.settings(), **({"per_feature": True} if self.per_feature else {}))
-
 
 @dataclass(eq=False, repr=False)
 class NORMA(FunctionEstimator):

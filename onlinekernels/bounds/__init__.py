@@ -25,8 +25,8 @@ from onlinekernels.bounds.mistakes import (
     projection_mistakes, voted_perceptron_error,
 )
 from onlinekernels.bounds.regrets import (
-    average_excess_risk, hedge_regret, hinge_risk_limit, ilk_regret, implicit_truncation_error, norm_limit,
-    norma_regret, norma_window_regret, truncation_error, window_start,
+    average_excess_risk, hedge_regret, hinge_risk_limit, ilk_regret, implicit_truncation_error, krls_regret,
+    norm_limit, norma_regret, norma_window_regret, truncation_error, window_start,
 )
 from onlinekernels.bounds.tuning import (
     tune_ilk_mistakes, tune_ilk_regret, tune_norma_margin_errors, tune_norma_mistakes, tune_norma_regret, tune_norma_window,
@@ -39,8 +39,8 @@ __all__ = [
     "norma_hinge_loss", "norma_hinge_loss_untuned", "norma_margin_errors", "norma_margin_errors_untuned",
     "norma_mistakes", "norma_mistakes_untuned", "perceptron_mistakes", "projection_loss", "projection_mistakes",
     "voted_perceptron_error",
-    "average_excess_risk", "hedge_regret", "hinge_risk_limit", "ilk_regret", "implicit_truncation_error", "norm_limit",
-    "norma_regret", "norma_window_regret", "truncation_error", "window_start",
+    "average_excess_risk", "hedge_regret", "hinge_risk_limit", "ilk_regret", "implicit_truncation_error", "krls_regret",
+    "norm_limit", "norma_regret", "norma_window_regret", "truncation_error", "window_start",
     "tune_ilk_mistakes", "tune_ilk_regret", "tune_norma_margin_errors", "tune_norma_mistakes", "tune_norma_regret",
     "tune_norma_window",
 ]

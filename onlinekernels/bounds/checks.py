@@ -68,6 +68,9 @@ ARGUMENTS = {
     "expected_mistakes": (NOT_NEGATIVE, "The mean of `perceptron_mistakes` over draws of the stream."),
     "labels": (LABELS, "Many classes, as `comparison` took them; None is two."),
     "mistakes": (NOT_NEGATIVE, "Those of the best member."),
+    "information": (NOT_NEGATIVE, "log det(I + K / s) of the kernel matrix K of all examples and the noise s."),
+    "largest_target": (POSITIVE, "Y, the largest |y_t|."),
+    "shrunk": (FLAG, "Whether predictions are those of the kernel aggregating algorithm."),
     "zero_margin": (FLAG, "Whether the algorithm's own margin is to be 0."),
 }
 
