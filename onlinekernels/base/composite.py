@@ -185,12 +185,7 @@ class CompositeState(Learned):
             members = [member for member in self.backend.members if shown(member) is not None]
             learned.update({"members": {member.name: member_state(member) for member in members}} if members else {})
         return {
-            "plan": self.plan.parts(),
-            "stale": self.stale,
-            "n_features": self.n_features,
-            "feature_names": self.feature_names,
-            "targets": self.targets,
-            "labels": None if self.labels is None else self.labels.state(),
+            **self.header(),
             "learned": flat(learned),
         }
 
@@ -312,8 +307,7 @@ class CompositeEstimator(UncertainEstimator):
         backend = self._begin(plan, np.zeros((0, n_features)), 0 if labels is not None else targets, known)
         backend.restore(known)
         state = CompositeState(plan, n_features, labels, targets, backend)
-        state.stale = bool(learned["stale"])
-        state.restore_names(learned["feature_names"])
+        state.restore_header(learned)
         return state
 
 

@@ -137,7 +137,9 @@ def _model(header, arrays, given):
         if header.get("encoder") is not None:
             encoder = _decoded(header["encoder"]["component"], arrays)
             encoder.restore(header["encoder"]["learned"])
-            model.take_encoder(encoder)
+            if encoder._state is not None and encoder.n_features_out_ != model._state.n_features:
+                raise ValueError("the encoder does not fit the number of features")
+            model._encoder = encoder
     if header.get("notes") is not None:
         model.__dict__["_notes"] = header["notes"]
     return model
