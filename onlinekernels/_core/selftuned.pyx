@@ -12,6 +12,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport fmax, fmin
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array
 from onlinekernels._core.combiners cimport Differences, IntervalTracker, LeastSquares
 from onlinekernels._core.ensemble cimport Ensemble, Member
 from onlinekernels._core.linalg cimport ok_times_rows
@@ -218,12 +219,20 @@ cdef class SelfTuning(Ensemble):
         self.sampled = min(max(window // 5, SAMPLED[0]), SAMPLED[1])
         self.checked, self.refreshes = -1, []
         self.plan(FIRST)
-        # a block that is rolled back must not replace what is kept
-        self.capacity = window + self.span(window) + BLOCK
-        self.kept_array, self.loss_array = np.zeros((self.capacity, width)), np.zeros((LOSSES, 2))
-        self.kept, self.losses_kept = <double*> array_data(self.kept_array), <double*> array_data(self.loss_array)
+        self.capacity, self.kept_array, self.loss_array = 0, np.zeros((0, width)), np.zeros((LOSSES, 2))
+        self.losses_kept = <double*> array_data(self.loss_array)
         self.units, self.memory_of_shares = np.ones(self.groups), np.zeros(m * self.groups)
         self.unit, self.shares = <double*> array_data(self.units), <double*> array_data(self.memory_of_shares)
+
+    cdef int make_room(self, long long rows) except -1:
+        """Let the ring of rows hold the first so many, until it is full; before, row t is at t."""
+        # a block that is rolled back must not replace what is kept
+        cdef Py_ssize_t most = self.window + self.span(self.window) + BLOCK
+        if self.capacity < min(most, rows):
+            kept = np.zeros((min(most, max(rows, 2 * self.capacity)), self.kept_array.shape[1]))
+            kept[:self.capacity] = self.kept_array
+            self.kept, self.kept_array, self.capacity = <double*> array_data(kept), kept, len(kept)
+        return 0
 
     # ---- A block ------------------------------------------------------------------------------
 
@@ -231,6 +240,7 @@ cdef class SelfTuning(Ensemble):
         """Up to where a change is looked for, or a refresh begins or ends."""
         cdef Py_ssize_t rows
         self.prepare()
+        self.make_room(self.t + BLOCK)
         rows = min(Ensemble.rows_at_once(self), CHECKED - self.t % CHECKED)
         if self.frozen:
             return rows
@@ -533,7 +543,7 @@ cdef class SelfTuning(Ensemble):
         first = self.first_kept if self.pending is None else min(self.first_kept, self.pending.first)
         X, y, weights = self.rows_kept(first, self.t)
         return {
-            "t": self.t, "n_seen": self.n_seen,
+            "t": self.t, "n_seen": self.n_seen, "usual": self.known_usual(),
             **({} if self.intervals is None else {"intervals": state_of(self.intervals)}),
             "combiner": state_of(self.combiner), "changes": state_of(self.changes),
             "members": {member.name: self.maker.state_of(member) for member in self.members},
@@ -552,6 +562,7 @@ cdef class SelfTuning(Ensemble):
         self.t, self.n_seen = (checked_rows(state, name) for name in ("t", "n_seen"))
         began, due, oldest, first_loss = (
             checked_rows(clock, name) for name in ("began", "due", "oldest", "first_loss"))
+        self.take_usual(check_array(state["usual"], "usual", float, (1 + (self.targets or self.n_seen),)).copy())
         if max(began, oldest, first_loss) > self.t:
             raise ValueError("the clock of refreshes is ahead of the rows")
         self.began, self.oldest, self.first_loss = began, oldest, first_loss
@@ -600,6 +611,7 @@ cdef class SelfTuning(Ensemble):
             raise ValueError("the rows that are kept are not numbers")
         if not self.targets and not ((y >= 0) & (y < self.n_seen) & (y == np.floor(y))).all():
             raise ValueError("the rows that are kept have labels that are none")
+        self.make_room(self.t)
         self.kept_array[np.arange(first, self.t) % self.capacity] = np.column_stack([X, y, weights])
 
     def _check(self):

@@ -101,29 +101,12 @@ class RunningEncoder(RunningTransformer):
 
     # ---- Learning ---------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Examples, y: Any = None) -> Self:
-        """Forget everything, then learn from X; return self."""
-        with self._lock.alone:
-            fresh = RunningEncoder(**self.get_params(deep=False))
-            fresh.open(X).commit()
-            self._state = fresh._state
-        return self
-
-    def partial_fit(self, X: Examples, y: Any = None) -> Self:
-        """Learn from some more rows; return self."""
-        self._advance(X)
-        return self
-
-    def progressive(self, X: Examples) -> Any:
-        """Learn from the rows one after another, and return each encoded by what was known before it."""
-        return self._shown(X, self._advance(X))
-
     def learn_one(self, x: Any) -> Self:
         """Learn from one row: a dictionary, a list, a tuple, a 1-d array; return self."""
-        self._advance([x])
+        self._advance([x], False)
         return self
 
-    def _advance(self, X):
+    def _advance(self, X, wanted):
         with self._lock.alone:
             block = self.open(X)
             block.commit()
@@ -136,18 +119,13 @@ class RunningEncoder(RunningTransformer):
         """
         table = self._table(X)
         state = self._first_state(table) if self._state is None else self._state
-        if table.new and not grows:
-            self._ignore(table.new)
-        return Block(self, state, table, table.new if grows else {})
-
-    def _ignore(self, names):
-        """Warn of new names, once of each, while they are few."""
-        unknown = [name for name in names if name not in self._ignored]
-        if unknown and len(self._ignored) < VARIETY:
+        unknown = [] if grows else [name for name in table.new if name not in self._ignored]
+        if unknown and len(self._ignored) < VARIETY:  # a warning of each new name, while they are few
             self._ignored = self._ignored.union(unknown)
             warnings.warn(UserWarning(
                 f"The columns {', '.join(map(repr, unknown))} are new after the first row and ignored: name all "
                 "columns in RunningEncoder(columns=...), or give them in the first row."), stacklevel=2)
+        return Block(self, state, table, table.new if grows else {})
 
     def open_one(self, x: Any) -> Any:
         """The same for one row, an array, list or dictionary; None if it needs a longer look, as most first rows do."""
@@ -166,15 +144,13 @@ class RunningEncoder(RunningTransformer):
 
     # ---- Encoding ---------------------------------------------------------------------------------------------------
 
-    def transform(self, X: Examples) -> Any:
-        """X encoded by what is known now."""
-        return self._shown(X, self.encoded(X))
-
     def encoded(self, X: Examples) -> Any:
         """`transform`, as an array whatever `set_output` says."""
         with self._lock.shared:
             state = self._fitted()
             return encoded(state, self._table(X))
+
+    _transformed = encoded
 
     def transform_one(self, x: Any) -> Array:
         """One row encoded by what is known now, 1-d."""
@@ -195,22 +171,19 @@ class RunningEncoder(RunningTransformer):
 
     def _first_state(self, table):
         """The state before the first row of a stream, whose values decide the kinds of the columns."""
-        slots = validation.check_count(self, "slots")
-        is_all = isinstance(self.cycles, str) and self.cycles == "all"
-        cycles = tuple(_ELAPSED) if is_all else () if self.cycles is None else self.cycles
+        slots, cycles = validation.check_count(self, "slots"), self.cycles
+        cycles = list(_ELAPSED) if isinstance(cycles, str) and cycles == "all" else () if cycles is None else cycles
         if not isinstance(cycles, (list, tuple)) or self.cycles == [] or not all(cycle in _ELAPSED for cycle in cycles):
             expected = f"'all', a list of some of {', '.join(map(repr, _ELAPSED))}, or None"
             raise validation.bad_parameter(self, "cycles", expected, self.cycles)
         is_auto = isinstance(self.indicators, str) and self.indicators == "auto"
         if not is_auto and not isinstance(self.indicators, (bool, np.bool_)):
             raise validation.bad_parameter(self, "indicators", "True, False or 'auto'", self.indicators)
-        first = [_first_kind(table, j, 1)[0] for j in range(len(table.columns))]
-        kinds = tuple(
-            "category" if j in table.categories else kind_of_array(column) or kind
-            for j, (column, kind) in enumerate(zip(table.columns, first, strict=True))
-        )
+        n = len(table.columns)
+        first = [_first_kind(table, j, 1)[0] for j in range(n)]
+        kinds = tuple("category" if j in table.categories else kind_of_array(table.columns[j]) or first[j]
+                      for j in range(n))
         indicators = None in first or set(kinds) != {"number"} if is_auto else bool(self.indicators)
-        n = len(kinds)
         # There is no warning of the variety of what is called categories.
         seen = tuple(VARIETY if j in table.categories else 0 for j in range(n))
         statistics = np.zeros((4, n))
@@ -261,8 +234,7 @@ class RunningEncoder(RunningTransformer):
     def _by_column(self, values, *kinds):
         """{column: its value}, of the columns of some kinds."""
         state = self._attribute()
-        of_columns = zip(range(len(state.kinds)), state.kinds, values(state), strict=True)
-        return {state.name(j): value for j, kind, value in of_columns if not kinds or kind in kinds}
+        return {state.name(j): value for j, value in enumerate(values(state)) if not kinds or state.kinds[j] in kinds}
 
     @property
     def kinds_(self) -> Any:
@@ -329,9 +301,8 @@ class RunningEncoder(RunningTransformer):
             return {**super().__getstate__(), "_state": self.to_dict()}
 
     def __setstate__(self, state):
-        learned = state["_state"]
-        self.__dict__.update({name: value for name, value in state.items() if name != "_state"})
-        self.restore(learned)
+        super().__setstate__({**state, "_state": None})
+        self.restore(state["_state"])
 
     def __sklearn_tags__(self):
         """What scikit-learn wants to know."""
@@ -445,35 +416,33 @@ class State(namedtuple("State", "names kinds layout codes seen origins statistic
             raise ValueError("the layout of the encoder lacks a part")
         if not 1 <= layout["slots"] * len(layout["kinds"]) <= 2**20 or layout["means"] not in range(MEANS + 1):
             raise ValueError("the encoder has too many slots")
-        layout = Layout(**layout)
-        special = {None: np.inf, "many": np.nan}
-        statistics = [[special.get(value, value) for value in row] for row in learned["statistics"]]
+        layout, special = Layout(**layout), {None: np.inf, "many": np.nan}
+        statistics = np.array([[special.get(value, value) for value in row] for row in learned["statistics"]])
         codes = tuple({category: code for code, category in enumerate(column)} for column in learned["codes"])
         parts = {name: tuple(value) if type(value) is list else value for name, value in learned.items()}
         means = tuple(np.array(known, dtype=float) if known else _no_means(layout.means) for known in learned["means"])
         overall = np.array(learned["overall"], dtype=float).reshape(3, layout.means)
-        state = cls(**{**parts, "layout": layout, "codes": codes, "statistics": np.array(statistics),
-                       "overall": overall, "means": means})
-        n, rows, (fillings, counts) = len(state.kinds), state.rows, state.statistics[:2]
-        for condition, what in (
-            (n and {len(part) for part in (layout.kinds, codes, state.seen, state.origins, state.invalid)} == {n},
-             "size"),
-            (state.statistics.shape == (4, n) and state.statistics.dtype == float, "statistics"),
-            (np.isfinite(fillings).all() and (0.0 <= counts).all() and (counts <= rows).all(), "means"),
-            (np.isfinite(overall).all() and (overall[[0, 2]] >= 0.0).all() and len(means) == n, "means"),
-            (all(_are_means(known, column, layout.means, rows) for known, column in zip(means, codes)), "means"),
-            (all(kind in (None, *KINDS) for kind in state.kinds), "kinds"),
-            (all(before in (None, kind) for before, kind in zip(layout.kinds, state.kinds, strict=False)), "kinds"),
-            (_are_counts((*state.seen, *state.invalid, rows - 1, layout.slots)), "counts"),
-            (max(state.seen) <= VARIETY, "counts"),
-            (_are_counts(abs(origin) for origin in state.origins if origin is not None), "dates"),
-            (type(layout.indicators) is bool and set(layout.cycles) <= set(_ELAPSED), "parameters"),
-            (state.names is None or len(set(state.names)) == len(state.names) == n, "names"),
-            (all(len(column) == len(found) <= state.limit()
-                 for column, found in zip(learned["codes"], codes, strict=True)), "categories"),
-            (all(type(category) is str for column in codes for category in column), "categories"),
+        state = cls(**{**parts, "layout": layout, "codes": codes, "statistics": statistics, "overall": overall,
+                       "means": means})
+        n, rows = len(state.kinds), state.rows
+        columns = layout.kinds, codes, state.seen, state.origins, state.invalid, means
+        origins = [abs(origin) for origin in state.origins if origin is not None]
+        for what, *conditions in (
+            ("size", n, {len(part) for part in columns} == {n}, statistics.shape == (4, n), statistics.dtype == float),
+            ("means", np.isfinite(statistics[0]).all(), ((0.0 <= statistics[1]) & (statistics[1] <= rows)).all(),
+             np.isfinite(overall).all(), (overall[[0, 2]] >= 0.0).all(),
+             *(_are_means(known, column, layout.means, rows) for known, column in zip(means, codes, strict=False))),
+            ("kinds", all(kind in (None, *KINDS) for kind in state.kinds),
+             all(before in (None, kind) for before, kind in zip(layout.kinds, state.kinds, strict=False))),
+            ("counts", _are_counts((*state.seen, *state.invalid, rows - 1, layout.slots)),
+             max(state.seen, default=0) <= VARIETY),
+            ("dates", _are_counts(origins)),
+            ("parameters", type(layout.indicators) is bool, set(layout.cycles) <= set(_ELAPSED)),
+            ("names", state.names is None or len(set(state.names)) == len(state.names) == n),
+            ("categories", *(len(given) == len(found) <= state.limit() and all(type(name) is str for name in found)
+                             for given, found in zip(learned["codes"], codes, strict=True))),
         ):
-            if not condition:
+            if not all(conditions):
                 raise ValueError(f"the encoder's {what} do not fit, or are out of bounds")
         return state
 

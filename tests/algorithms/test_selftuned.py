@@ -323,3 +323,14 @@ def test_a_kernel_that_is_no_better_does_not_replace_what_remembers_more():
     # by rows of which another feature tells
     model.set_params(frozen=True).partial_fit(X[300:], np.sin(5 * X[300:, 2])).refresh()
     assert all(model._state.backend.members[k] is not members[k] for k in (0, 1))
+
+
+def test_memory_follows_the_rows_that_came_not_the_window():
+    """33 million rows of three features and a target would take more than a gigabyte."""
+    model = SelfTuned(window=33_000_000, budget=20).partial_fit(X[:150], NUMBERS[:150])
+    assert model._state.backend.kept_array.nbytes < 1e5
+    small = SelfTuned(window=100, budget=20)
+    for begin in range(0, 300, 50):  # the ring grows, is full, and goes round
+        small.partial_fit(X[begin : begin + 50], NUMBERS[begin : begin + 50])
+    whole = SelfTuned(window=100, budget=20).partial_fit(X[:300], NUMBERS[:300])
+    np.testing.assert_allclose(small.predict(X), whole.predict(X), rtol=1e-9)
