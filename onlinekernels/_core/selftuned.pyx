@@ -240,11 +240,15 @@ cdef class SelfTuning(Ensemble):
         """Up to where a change is looked for, or a refresh begins or ends."""
         cdef Py_ssize_t rows
         self.prepare()
-        self.make_room(self.t + BLOCK)
         rows = min(Ensemble.rows_at_once(self), CHECKED - self.t % CHECKED)
         if self.frozen:
             return rows
         return max(1, min(rows, (self.begin if self.pending is None else self.pending.until) - self.t))
+
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t labels) except -1:
+        self.make_room(self.t + n)
+        return Ensemble.open(self, first, n, y, weights, labels)
 
     cpdef Py_ssize_t stagger(self, Py_ssize_t place) noexcept:
         cdef Member member

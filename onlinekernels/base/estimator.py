@@ -502,7 +502,10 @@ class Estimator(Parameterized, Locked):
         """Prediction for one example, 1-d or an object."""
         with self._lock.shared:
             state = self._fitted()
-            row = x if self._encoder is None else self._encoder.row_of_one(x)
+            row = x
+            if self._encoder is not None:
+                block = self._encoder.open_one(x, learns=False)
+                row = None if block is None else block.rows[0]
             if state.takes_rows and state.takes(row):
                 return plain(state.answers(self._scores_of_one(state, row))[0])
             return plain(state.answers(self._scores(state, self._row(state, x)))[0])

@@ -148,12 +148,12 @@ def _like(X, rows):
     return type(X.tocsr())((rows.data, rows.indices.copy(), rows.indptr.copy()), shape=rows.shape)
 
 
-def as_memory(value, owner, name="scale"):
+def as_memory(value, owner, name="scale", expected="True, False or a RunningScaler"):
     """The memory of the scaler that a user asks for: False, True or a RunningScaler; 0 for none."""
     if isinstance(value, (bool, np.bool_)):
         return 1.0 if value else 0.0
     if not isinstance(value, RunningScaler):
-        raise validation.bad_parameter(owner, name, "True, False or a RunningScaler", value)
+        raise validation.bad_parameter(owner, name, expected, value)
     return validation.check_share(value, "memory")
 
 
@@ -161,9 +161,7 @@ def as_target_scaling(value, owner):
     """The same for targets, which "log" may be said of."""
     if isinstance(value, str) and value == "log":
         return value
-    if not isinstance(value, (bool, np.bool_, RunningScaler)):
-        raise validation.bad_parameter(owner, "scale_target", 'True, False, a RunningScaler or "log"', value)
-    return as_memory(value, owner, "scale_target")
+    return as_memory(value, owner, "scale_target", 'True, False, a RunningScaler or "log"')
 
 
 def in_words(memory):
