@@ -38,10 +38,8 @@ if TYPE_CHECKING:
     F = TypeVar('F')
     T = TypeVar('T')
 
-__all__ = [
-    "can_grow", "Estimator", "FunctionEstimator", "learned", "only_if", "task_is", "UncertainEstimator",
-    "validate_coverage",
-]
+__all__ = ["can_grow", "Estimator", "FunctionEstimator", "learned", "only_if", "task_is", "UncertainEstimator",
+           "validate_coverage"]
 
 
 class only_if:
@@ -537,11 +535,9 @@ class Estimator(Parameterized, Locked):
             state = self._fitted()
             return state.detected(self._scores(state, X))[0]
 
-    @only_if(
-        lambda model: model._current_loss().probabilistic,
-        ' Probabilities come with the loss "logistic" for two classes, "multiclass_logistic" or '
-        '"multiclass_squared" for many.',
-    )
+    @only_if(lambda model: model._current_loss().probabilistic,
+             ' Probabilities come with the loss "logistic" for two classes, "multiclass_logistic" or '
+             '"multiclass_squared" for many.')
     def predict_proba(self, X: Examples) -> Array:
         """Probabilities of the classes, shape (n, n_classes)."""
         with self._lock.shared:
@@ -651,10 +647,8 @@ class Estimator(Parameterized, Locked):
             if kind == "classifier"
             else None,
             regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,
-            input_tags=InputTags(
-                sparse=self._takes_sparse,
-                **dict.fromkeys(("allow_nan", "string", "categorical", "dict"), bool(self.encode)),
-            ),
+            input_tags=InputTags(sparse=self._takes_sparse,
+                                 **dict.fromkeys(("allow_nan", "string", "categorical", "dict"), bool(self.encode))),
         )
 
     def __sklearn_is_fitted__(self):

@@ -62,12 +62,10 @@ def save(model, path, *, notes=None):
     """
     arrays, params = {}, model.get_params(deep=False)
     code = {name: params[name] for name in ("kernel", "loss") if _is_code(params.get(name), name)}
-    header = {
-        "algorithm": _algorithm_name(model),
-        "without": list(code),
-        "params": encoded({**params, **dict.fromkeys(code)}, arrays),
-        "state": None,
-    }
+    header = {"algorithm": _algorithm_name(model),
+              "without": list(code),
+              "params": encoded({**params, **dict.fromkeys(code)}, arrays),
+              "state": None}
     if model._state is not None:
         state = model._state.to_dict()
         names = state["labels"] or {"order": []}
@@ -77,10 +75,8 @@ def save(model, path, *, notes=None):
         header["state"] = state
         state.update({part: encoded(state[part], arrays) for part in ENCODED if state.get(part) is not None})
         if model._encoder is not None:
-            header["encoder"] = {
-                "component": _encoded(model._encoder, "encode", arrays),
-                "learned": model._encoder.to_dict(),
-            }
+            header["encoder"] = {"component": _encoded(model._encoder, "encode", arrays),
+                                 "learned": model._encoder.to_dict()}
     if notes is not None:
         header["notes"] = notes
     write(os.fspath(path), header, arrays, lambda header, arrays: _model(header, arrays, code))

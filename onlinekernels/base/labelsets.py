@@ -80,8 +80,7 @@ def restored_list(labels):
 class BinaryLabels(LabelSet):
     """Two labels; the first in sorted order is -1, the second +1.
 
-    Immutable: `encode` returns the targets and the labels to go on with, so that a refused call
-    changes nothing.
+    Immutable: `encode` returns the targets and the labels to go on with, so that a refused call changes nothing.
 
     >>> labels = BinaryLabels.first_seen(np.array(["spam", "ham"]))
     >>> labels.classes

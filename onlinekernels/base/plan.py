@@ -210,18 +210,16 @@ class Plan:
             undecided["budget"], budget = defaults.budget(estimator._budget_of_int), None
         if estimator.offset is None:
             undecided["offset"] = defaults.offset
-        return cls(
-            loss=as_loss(estimator.loss if loss is None else loss, estimator),
-            kernel=as_kernel(kernel, estimator),
-            budget=as_budget(budget, estimator, estimator._budget_of_int),
-            labels=None if labels is None else labels.resolved(),
-            rule=rule,
-            offset=validation.check_flag(estimator, "offset", or_none=True),
-            average=validation.check_flag(estimator, "average"),
-            scale=as_memory(estimator.scale, estimator),
-            scale_target=as_target_scaling(estimator.scale_target, estimator),
-            undecided=undecided,
-        )
+        return cls(loss=as_loss(estimator.loss if loss is None else loss, estimator),
+                   kernel=as_kernel(kernel, estimator),
+                   budget=as_budget(budget, estimator, estimator._budget_of_int),
+                   labels=None if labels is None else labels.resolved(),
+                   rule=rule,
+                   offset=validation.check_flag(estimator, "offset", or_none=True),
+                   average=validation.check_flag(estimator, "average"),
+                   scale=as_memory(estimator.scale, estimator),
+                   scale_target=as_target_scaling(estimator.scale_target, estimator),
+                   undecided=undecided)
 
     @property
     def follows_distances(self):
@@ -405,12 +403,10 @@ class Plan:
             against_constant=self.has_trial,
             holds_margin=type(self.loss) in (Hinge, Novelty),
         )
-        return Engine(
-            hypothesis,
-            targets=targets,
-            growing=labels is not None and self.form != "one" and not labels.fixed,
-            leaves_out=not rule.knows_weights,
-            scaler=Scaler(n_features, self.scale, sparse, hypothesis.function.dtype) if self.scale else None,
-            target_scaler=TargetScaler(targets, self.scale_target, rule.is_posterior, rule.takes_outliers)
-            if self.scale_target else None,
-        )
+        return Engine(hypothesis,
+                      targets=targets,
+                      growing=labels is not None and self.form != "one" and not labels.fixed,
+                      leaves_out=not rule.knows_weights,
+                      scaler=Scaler(n_features, self.scale, sparse, hypothesis.function.dtype) if self.scale else None,
+                      target_scaler=TargetScaler(targets, self.scale_target, rule.is_posterior, rule.takes_outliers)
+                      if self.scale_target else None)

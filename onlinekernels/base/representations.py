@@ -14,10 +14,8 @@ from onlinekernels.base.params import same_parameters
 from onlinekernels.budgets import Shrinking, Unlimited
 from onlinekernels.kernels.maps import check_sizes, feature_map
 
-__all__ = [
-    "Representation", "Terms", "MappedWeights", "Weights", "BudgetedTrees", "Trees", "PointsPosterior",
-    "WeightsPosterior", "representation_of",
-]
+__all__ = ["Representation", "Terms", "MappedWeights", "Weights", "BudgetedTrees", "Trees", "PointsPosterior",
+           "WeightsPosterior", "representation_of"]
 
 
 class Representation:

@@ -613,17 +613,15 @@ class State(Learned):
 
     def to_dict(self):
         """Everything that is learned, and the plan's parts, as plain values, components and arrays."""
-        return {
-            **self.header(),
-            "rows": self.rows,
-            "unit": self.plan.unit,
-            "warm_up": None if self.warm_up is None else self.warm_up.to_dict(self.engine.done),
-            "scaler": state_of(self.scaler) if self.plan.scale else None,
-            "target_scaler": None if self.target_scaler is None else state_of(self.target_scaler),
-            "dtype": self.function.dtype.str,
-            "sparse": self.sparse,
-            "learned": self.hypothesis.state(),
-        }
+        return {**self.header(),
+                "rows": self.rows,
+                "unit": self.plan.unit,
+                "warm_up": None if self.warm_up is None else self.warm_up.to_dict(self.engine.done),
+                "scaler": state_of(self.scaler) if self.plan.scale else None,
+                "target_scaler": None if self.target_scaler is None else state_of(self.target_scaler),
+                "dtype": self.function.dtype.str,
+                "sparse": self.sparse,
+                "learned": self.hypothesis.state()}
 
     def widened(self, width, fill):
         """The same with more features, which have the value `fill` in all examples so far."""

@@ -181,11 +181,9 @@ class AdditiveMatern(_Additive):
     smoothness: float = 1.5
     tree: bool = True
 
-    _values = {
-        "rate": check_positive,
-        "smoothness": Real("1.5 or 2.5", lambda value: value in (1.5, 2.5)),
-        "tree": check_flag,
-    }
+    _values = {"rate": check_positive,
+               "smoothness": Real("1.5 or 2.5", lambda value: value in (1.5, 2.5)),
+               "tree": check_flag}
 
     def _core(self):
         return "matern", float(self.rate), float(self.smoothness)

@@ -10,15 +10,13 @@ import numpy as np
 
 from onlinekernels._core.kernels import Program
 from onlinekernels.base.params import Parameterized
-from onlinekernels.base.validation import (
-    as_csr,
-    bad_parameter,
-    check_not_negative,
-    check_objects,
-    check_points,
-    check_sparse,
-    is_sparse,
-)
+from onlinekernels.base.validation import (as_csr,
+                                           bad_parameter,
+                                           check_not_negative,
+                                           check_objects,
+                                           check_points,
+                                           check_sparse,
+                                           is_sparse)
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, Examples

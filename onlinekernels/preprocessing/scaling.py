@@ -11,7 +11,7 @@ from onlinekernels._core.transforms import Scaler
 from onlinekernels.preprocessing.transforming import RunningTransformer
 
 if TYPE_CHECKING:
-    from onlinekernels.annotations import Any, Array, Examples, Self, Sequence
+    from onlinekernels.annotations import Any, Array, Self, Sequence
 
 __all__ = ["RunningScaler"]
 
