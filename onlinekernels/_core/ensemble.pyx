@@ -689,8 +689,8 @@ cdef void run_task(void* ensemble, Py_ssize_t k) noexcept nogil:
     (<Ensemble> ensemble).run_member((<Ensemble> ensemble).order[k])
 
 
-def usual_size(ensemble, sizes):
-    """Numbers in what an ensemble knows of usual targets."""
+def baseline_size(ensemble, sizes):
+    """Numbers in an ensemble's `baseline`."""
     return 1 + (ensemble.targets or sizes["n_seen"])
 
 
@@ -748,7 +748,7 @@ cdef class Ensemble(Backend):
         self.link()
         losses = np.zeros(len(self.members) + 1)
         self.loss_sums, self.losses = <double*> array_data(losses), losses
-        self.take_usual(np.zeros(1 + targets))
+        self.set_baseline(np.zeros(1 + targets))
 
     cdef int link(self) except -1:
         """Let each member know the next one."""
@@ -861,8 +861,8 @@ cdef class Ensemble(Backend):
         self.prepare()
         self.outputs = self.outputs_for(labels)
         self.reserve(n, self.outputs)
-        if not self.targets and len(self.usual) < 1 + self.outputs:
-            self.take_usual(np.concatenate([self.usual, np.zeros(self.outputs)]))
+        if not self.targets and len(self.baseline) < 1 + self.outputs:
+            self.set_baseline(np.concatenate([self.baseline, np.zeros(self.outputs)]))
         self.y, self.weights, self.first, self.rows = y, weights, first, n
         try:
             for transform in self.transforms.values():
@@ -1104,36 +1104,38 @@ cdef class Ensemble(Backend):
                              double* deviations) noexcept nogil:
         """Where all members are disabled: the running mean, or how frequent labels were."""
         cdef Py_ssize_t i, j
-        cdef double* usual = self.usual_data
+        cdef double* baseline = self.baseline_data
         for i in range(n * outputs):
             j = 1 + i % outputs
             if self.fences is not None:
                 combined[i] = self.fences.mean_data[i % outputs]
             elif self.targets:
-                combined[i] = usual[j]
+                combined[i] = baseline[j]
             else:
-                combined[i] = 2.0 * usual[j] / usual[0] - 1.0 if usual[0] > 0.0 else -1.0
+                combined[i] = -1.0
+                if j < self.n_baseline and baseline[0] > 0.0:
+                    combined[i] = 2.0 * baseline[j] / baseline[0] - 1.0
         for i in range(n * self.groups):
             deviations[i] = 1.0
 
-    cdef int take_usual(self, usual) except -1:
+    cdef int set_baseline(self, baseline) except -1:
         """Go on with this weight of all rows, and these means or weights."""
-        self.usual_data, self.usual = <double*> array_data(usual), usual
+        self.baseline_data, self.baseline, self.n_baseline = <double*> array_data(baseline), baseline, len(baseline)
         return 0
 
     cdef void count_target(self, Py_ssize_t i) noexcept nogil:
         """Row i counts in what is answered where all members are disabled."""
         cdef Py_ssize_t j
-        cdef double* usual = self.usual_data
+        cdef double* baseline = self.baseline_data
         cdef double weight = 1.0 if self.weights == NULL else self.weights[i]
         if self.is_novelty or not weight > 0.0:
             return
-        usual[0] += weight
+        baseline[0] += weight
         if not self.targets:
-            usual[1 + <Py_ssize_t> self.y[i]] += weight
+            baseline[1 + <Py_ssize_t> self.y[i]] += weight
         for j in range(self.targets):
             if self.y[i * self.targets + j] == self.y[i * self.targets + j]:    # no hole in a series
-                usual[1 + j] += weight / usual[0] * (self.y[i * self.targets + j] - usual[1 + j])
+                baseline[1 + j] += weight / baseline[0] * (self.y[i * self.targets + j] - baseline[1 + j])
 
     cdef void finish(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         """What is answered: probabilities are calibrated, and innovations followed, by which intervals go."""
@@ -1484,7 +1486,7 @@ cdef class Ensemble(Backend):
 
     FIELDS = (
         Count("t"), Size("n_seen"), Count("stride", at_least(SPACING)),
-        Buffer("losses", not_negative), Buffer("latest"), Array("usual", float, (usual_size,)),
+        Buffer("losses", not_negative), Buffer("latest"), Array("baseline", float, (baseline_size,)),
         Array("times", np.int64, ("entries",), ordered),
         Array("past_weights", float, ("entries", "groups", "n_members")),
         Array("past_losses", float, ("entries", "n_losses")),
@@ -1500,8 +1502,8 @@ cdef class Ensemble(Backend):
         """The history as arrays."""
         n, m, columns = len(self.history), len(self.members), list(zip(*self.history)) or [(), (), ()]
         times, weights, losses = (np.array(column) for column in columns)
-        return {"usual": self.known_usual(), "times": times.astype(np.int64), "past_weights": weights.reshape(n, self.groups, m),
-                "past_losses": losses.reshape(n, m + 1)}
+        return {"baseline": self.baseline_of_seen(), "times": times.astype(np.int64),
+                "past_weights": weights.reshape(n, self.groups, m), "past_losses": losses.reshape(n, m + 1)}
 
     def fits(self, state):
         """Members, transforms and the history have seen the same rows."""
@@ -1519,14 +1521,14 @@ cdef class Ensemble(Backend):
         """Take over a checked state."""
         past = zip(state["times"].tolist(), state["past_weights"].copy(), state["past_losses"].copy())
         self.history, self.looked = list(past), state["t"]
-        self.take_usual(state["usual"].copy())
-        past = "times", "past_weights", "past_losses", "usual"
+        self.set_baseline(state["baseline"].copy())
+        past = "times", "past_weights", "past_losses", "baseline"
         assign(self, {name: value for name, value in state.items() if name not in past})
 
-    def known_usual(self):
-        """`usual`, of the labels that were seen."""
+    def baseline_of_seen(self):
+        """`baseline`, of the labels that were seen."""
         known = np.zeros(1 + (self.targets or self.n_seen))
-        known[:len(self.usual)] = self.usual[:len(known)]
+        known[:len(self.baseline)] = self.baseline[:len(known)]
         return known
 
     def state(self):

@@ -224,7 +224,7 @@ cdef class SelfTuning(Ensemble):
         self.units, self.memory_of_shares = np.ones(self.groups), np.zeros(m * self.groups)
         self.unit, self.shares = <double*> array_data(self.units), <double*> array_data(self.memory_of_shares)
 
-    cdef int make_room(self, long long rows) except -1:
+    cdef int reserve_rows(self, long long rows) except -1:
         """Let the ring of rows hold the first so many, until it is full; before, row t is at t."""
         # a block that is rolled back must not replace what is kept
         cdef Py_ssize_t most = self.window + self.span(self.window) + BLOCK
@@ -247,7 +247,7 @@ cdef class SelfTuning(Ensemble):
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:
-        self.make_room(self.t + n)
+        self.reserve_rows(self.t + n)
         return Ensemble.open(self, first, n, y, weights, labels)
 
     cpdef Py_ssize_t stagger(self, Py_ssize_t place) noexcept:
@@ -547,7 +547,7 @@ cdef class SelfTuning(Ensemble):
         first = self.first_kept if self.pending is None else min(self.first_kept, self.pending.first)
         X, y, weights = self.rows_kept(first, self.t)
         return {
-            "t": self.t, "n_seen": self.n_seen, "usual": self.known_usual(),
+            "t": self.t, "n_seen": self.n_seen, "baseline": self.baseline_of_seen(),
             **({} if self.intervals is None else {"intervals": state_of(self.intervals)}),
             "combiner": state_of(self.combiner), "changes": state_of(self.changes),
             "members": {member.name: self.maker.state_of(member) for member in self.members},
@@ -566,7 +566,7 @@ cdef class SelfTuning(Ensemble):
         self.t, self.n_seen = (checked_rows(state, name) for name in ("t", "n_seen"))
         began, due, oldest, first_loss = (
             checked_rows(clock, name) for name in ("began", "due", "oldest", "first_loss"))
-        self.take_usual(check_array(state["usual"], "usual", float, (1 + (self.targets or self.n_seen),)).copy())
+        self.set_baseline(check_array(state["baseline"], "baseline", float, (1 + (self.targets or self.n_seen),)).copy())
         if max(began, oldest, first_loss) > self.t:
             raise ValueError("the clock of refreshes is ahead of the rows")
         self.began, self.oldest, self.first_loss = began, oldest, first_loss
@@ -615,7 +615,7 @@ cdef class SelfTuning(Ensemble):
             raise ValueError("the rows that are kept are not numbers")
         if not self.targets and not ((y >= 0) & (y < self.n_seen) & (y == np.floor(y))).all():
             raise ValueError("the rows that are kept have labels that are none")
-        self.make_room(self.t)
+        self.reserve_rows(self.t)
         self.kept_array[np.arange(first, self.t) % self.capacity] = np.column_stack([X, y, weights])
 
     def _check(self):

@@ -228,7 +228,8 @@ class WarmUpRows:
              else _owned_array(learned["X"], dtype, (-1, n_features)))
         y = _owned_array(learned["y"], np.float64, (len(X) * n_targets,))
         weights = _owned_array(learned["weights"], np.float64, (len(X),))
-        if not 0 < len(X) <= LOOKS[-looks] or (weights < 0).any() or labels is not None and not np.isin(y, labels).all():
+        fits = labels is None or np.isin(y, labels).all()
+        if not fits or not 0 < len(X) <= LOOKS[-looks] or (weights < 0).any():
             raise ValueError("the first rows are too many, or their targets or weights are out of range")
         return cls((X, y, weights), LOOKS[-looks:])
 

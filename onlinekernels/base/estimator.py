@@ -67,7 +67,8 @@ class only_if:
         if not exists:
             if "loss" not in model.get_params(deep=False):  # nobody can choose another one
                 raise AttributeError(f"{type(model).__name__} has no {self.name!r}.")
-            raise AttributeError(f"{type(model).__name__} with the loss {model.loss!r} has no {self.name!r}.{self.hint}")
+            raise AttributeError(f"{type(model).__name__} with the loss {model.loss!r} has no {self.name!r}."
+                                 f"{self.hint}")
         return self.function.__get__(model, owner)
 
 

@@ -4,8 +4,7 @@ import functools
 import numpy as np
 
 from onlinekernels.base.labelvalues import (
-    as_list, distinct_labels, label_array, label_column, object_array, plain, shown, shown_list,
-    sorted_indices,
+    as_list, distinct_labels, label_array, label_column, object_array, plain, shown, shown_list, sorted_indices,
 )
 
 __all__ = ["BinaryLabels", "ManyLabels", "among_seen", "first_among_equals", "label_column"]
@@ -31,7 +30,8 @@ def among_seen(scores, counts):
 def refuse_continuous(y):
     """Numbers that are not whole are targets of a regression, not labels; ValueError for any."""
     if y.dtype.kind == "f" and (y != np.floor(y)).any():
-        raise ValueError(f"Unknown label type: continuous. y must hold labels for a classification loss. Got {shown(y)}. "
+        raise ValueError("Unknown label type: continuous. y must hold labels for a classification loss. Got "
+                         f"{shown(y)}. "
                          'To predict numbers use OnlineKernelRegressor, or a regression loss such as "squared".')
 
 
@@ -289,7 +289,9 @@ class ManyLabels(LabelSet):
 
     def _at_once(self, y):
         """Targets of labels that are small numbers, all at once; None for others."""
-        if self._table is None or y.dtype.kind not in "iuf" or not len(y) or not 0 <= y.min() <= y.max() < len(self._table):
+        if self._table is None or y.dtype.kind not in "iuf" or not len(y):
+            return None
+        if not 0 <= y.min() <= y.max() < len(self._table):
             return None
         codes = y.astype(np.intp)
         targets = self._table[codes]

@@ -252,9 +252,10 @@ class Plan:
 
     def check_change(self, after):
         """Raise ValueError unless a model of this plan can go on with another: parameters of its rule may change."""
-        parts = [(plan.parts() | plan.rule.get_params(deep=False) | {"rule": type(plan.rule)}) for plan in (self, after)]
-        for name, before in parts[0].items():
-            now = parts[1].get(name)
+        mine, its = ({**plan.parts(), **plan.rule.get_params(deep=False), "rule": type(plan.rule)}
+                     for plan in (self, after))
+        for name, before in mine.items():
+            now = its.get(name)
             if name not in self.rule.may_change and not same_parameters(before, now):
                 before, now = (in_words(part) if name == "scale" else repr(part) for part in (before, now))
                 raise ValueError(f"The {name!r} parameter changed after fitting, from {before} to {now}; call fit to "

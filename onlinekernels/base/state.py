@@ -154,7 +154,8 @@ class Learned:
             # Others may join yet, unless the set is fixed or `fit` has seen all.
             validation.check_class_weight(owner, weights)
             is_complete = balanced or (not self.labels.negative_is_open if binary else self.labels.fixed)
-            if is_complete and not set(weights) <= set(labels) and not set(labels) <= set(weights):  # scikit-learn's rule
+            named, known = set(weights), set(labels)
+            if is_complete and not named <= known and not known <= named:  # scikit-learn's rule
                 expected = f"a dictionary whose keys are among {', '.join(map(repr, labels))}"
                 raise validation.bad_parameter(owner, "class_weight", expected, weights)
             table = [weights.get(label, 1.0) for label in labels]

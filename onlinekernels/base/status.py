@@ -117,8 +117,8 @@ def _ran_away(loss, scalar, status):
                    "a larger width of the kernel"]
     else:
         advice.append(f"start from a {loss.scalar_name} of the size of the errors, or use scale_target=True")
-    return (f"The {loss.scalar_name} of {loss!r} has run away: it is {scalar:.3g}, and has been {where} all {whats} for "
-            f"a long time, so it tells no examples apart. What may help: {'; '.join(advice)}.")
+    return (f"The {loss.scalar_name} of {loss!r} has run away: it is {scalar:.3g}, and has been {where} all {whats} "
+            f"for a long time, so it tells no examples apart. What may help: {'; '.join(advice)}.")
 
 
 def _unscaled(state, parameters):

@@ -12,12 +12,9 @@ from onlinekernels.losses.base import Loss, NuMargin, WithMargin
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any
 
-__all__ = ["MulticlassHinge",
-           "NuMulticlassHinge",
-           "MulticlassLogistic",
-           "MulticlassSquared",
-           "GraphHinge",
-           "NuGraphHinge"]
+__all__ = [
+    "MulticlassHinge", "NuMulticlassHinge", "MulticlassLogistic", "MulticlassSquared", "GraphHinge", "NuGraphHinge",
+]
 
 
 class _Runner(Loss):

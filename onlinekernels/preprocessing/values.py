@@ -363,7 +363,8 @@ class Table:
             unknown = [key for key in wrong if key not in right]
             if unknown:
                 known = ", ".join(map(repr, names[:20])) + ", ..." * (len(names) > 20)
-                raise validation.WrongFeatures(f"{name} {what} {unknown[0]!r}; {owner} is expecting the columns {known}.")
+                raise validation.WrongFeatures(f"{name} {what} {unknown[0]!r}; {owner} is expecting the columns "
+                                               f"{known}.")
         order = [places[key] for key in names]
         categories = {j for j, place in enumerate(order) if place in self.categories}
         return Table([self.columns[place] for place in order], self.length, names, categories)

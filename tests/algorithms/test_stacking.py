@@ -424,7 +424,7 @@ def test_where_all_members_are_disabled_the_running_mean_or_the_most_frequent_cl
             assert (said[1:][ahead != 0] == np.where(ahead > 0, "often", "seldom")[ahead != 0]).all()
             np.testing.assert_allclose(model.predict_proba(X)[:, 0], (y == "often").mean(), atol=1e-9)
         copied = pickle.loads(pickle.dumps(ok.Stacking([ok.SILK("squared")]).partial_fit(X, NUMBERS)))
-        assert copied._state.backend.usual[0] == N
+        assert copied._state.backend.baseline[0] == N
 
 
 def test_a_disabled_member_begins_anew():
