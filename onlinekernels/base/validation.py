@@ -104,17 +104,11 @@ class Real:
 
 
 check_positive = Real("a positive number", lambda value: value > 0)
-
 check_not_negative = Real("a number of at least 0", lambda value: value >= 0)
-
 check_finite = Real("a finite number", lambda value: True)
-
 check_fraction = Real("a number in (0, 1)", lambda value: 0 < value < 1)
-
 check_share = Real("a number in (0, 1]", lambda value: 0 < value <= 1)
-
 check_part = Real("a number in [0, 1)", lambda value: 0 <= value < 1)
-
 check_memory = Real("a number in [0, 1]", lambda value: 0 <= value <= 1)
 
 

@@ -11,7 +11,7 @@ from onlinekernels import SelfTuned
 from onlinekernels._core.combiners import LeastSquares
 from onlinekernels.algorithms import evidence as metrics
 from onlinekernels.algorithms import selftuned
-from onlinekernels.algorithms.evidence import Evidence, Features, minimize
+from onlinekernels.algorithms.evidence import descend, Evidence, Features
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(460, 4))
@@ -27,6 +27,16 @@ TASKS = {"numbers": (None, NUMBERS, None), "several": ("squared", SEVERAL, WEIGH
 
 
 # ---- The evidence ----------------------------------------------------------------------------------------------------
+
+
+def minimize(function, start, steps):
+    """What `descend` returns when all of its steps are done."""
+    work = descend(function, start, steps)
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
 
 
 def by_differences(function, q, step=1e-5):
