@@ -56,6 +56,8 @@ cdef class Form:
     cdef readonly Py_ssize_t targets    # numbers that y has for each example
 
     cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil
+    cdef bint move(self, const Standing* now, Example e) noexcept nogil
+    cdef bint move_along(self, const Standing* now, Example e) noexcept nogil
     cdef bint differentiate(self, const Standing* now, Example e) noexcept nogil
     cdef bint ask_custom_loss(self, Example e) noexcept with gil
     cdef int refuse_loss(self, what, Example e) except -1

@@ -16,9 +16,12 @@ except ImportError:
 
 CHUNKS = [1, 30, 1, 60, 1, 1, 40, 20]
 ROWS = sum(CHUNKS)
+# What models show
+METHODS = ("predict", "decision_function", "score_samples", "predict_proba", "predict_interval", "transform")
+ATTRIBUTES = ("t_", "count_", "classes_", "support_vectors_", "dual_coef_", "coef_", "intercept_", "n_terms_", "knots_",
+              "norm_", "step_", "margin_", "width_", "offset_", "noise_", "weights_", "errors_", "relevance_", "mean_",
+              "scale_", "n_features_in_", "feature_names_in_", "components_", "columns_")
 
-
-# ---- Models and streams -------------------------------------------------------------------------
 
 # Multiples of 1/8: inner products are exact, and results do not depend on where a stream is cut.
 RNG = np.random.default_rng(5)

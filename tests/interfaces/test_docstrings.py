@@ -17,7 +17,6 @@ from onlinekernels.base.params import Parameterized
 from onlinekernels.steps import Step
 from onlinekernels.labels import LabelStructure
 
-# ---- The classes, and how the first fit of each looks ----------------------------------------------------------
 
 X = np.random.default_rng(0).uniform(0.1, 0.9, size=(12, 2))
 SIGNS = np.where(X[:, 0] > 0.5, 1, -1)
@@ -37,7 +36,7 @@ NEEDED = {**{name: {"size": 5} for name in ("Recent", "RandomRemoval", "Redundan
           "Bank": {"n_features": 2}, "KRLS": {"loss": "multiclass_squared"},
           "SelfTuned": {"loss": "multiclass_squared"}, "Smoother": {"loss": "multiclass_squared"},
           **{name: {"members": [ok.SILK(budget=5), ok.PassiveAggressive("hinge", "linear")]} for name in ("Stacking",
-                                                                                                          "Hedge")},}
+                                                                                                          "Hedge")}}
 CLASSES = [
     *(thing for thing in (getattr(ok, name) for name in ok.__all__)
       if isinstance(thing, type) and issubclass(thing, Parameterized) and thing not in (ok.Loss, ok.Kernel)),
@@ -85,9 +84,6 @@ def described(cls):
             for name in names:
                 found[name][1] += line.strip() + " "
     return {name: tuple(said) for name, said in found.items()}
-
-
-# ---- Signature and docstring -----------------------------------------------------------------------------------
 
 
 @each("cls", CLASSES)
@@ -151,8 +147,6 @@ def test_a_number_out_of_the_range_that_the_docstring_names_is_refused(cls, name
         with pytest.raises(ValueError, match=rf"'{name}'"):
             fit(cls, **{name: value})
 
-
-# ---- Letters ---------------------------------------------------------------------------------------------------
 
 CITED = re.compile(r"\b([KIVH]) (?=\(\d|\d|[IVX]+-|Thm|Cor|Fig|Prop|Algorithm|section)")
 
