@@ -100,7 +100,7 @@ def _checked_state(model):
         raise ValueError(f"models must be fitted models of this library. Got {model!r}.")
     keeps = state.representation.keeps
     for is_so, problem in (
-        (state.scales(), "Models with scale= or scale_target= have units of their own. Scale the data before, by one "
+        (state.plan.scale or state.plan.scale_target, "Models with scale= or scale_target= have units of their own. Scale the data before, by one "
          "scaler for all parts."),
         (model._encoder is not None, "Models with encode= have words of their own. Encode the data before, by one "
          "encoder for all parts."),
@@ -161,12 +161,12 @@ def _combined(plan, states, weights):
     plan.representation.take_features(state, first)
     state.rows = first.rows
     parts = [state.start_of(other) for other in states]
+    offset = sum(weight * part[0] for weight, part in zip(weights, parts))
+    parts = [part[1:] for part in parts]
     if parts[0][0] is None:
         function = None, sum(weight * part[1] for weight, part in zip(weights, parts))
     else:
         function = _put_together(parts, weights)
-    future = first.future_of(first)
-    offset = sum(weight * other.hypothesis.intercept(future) for weight, other in zip(weights, states))
     state.hypothesis.begin_from(offset, *function, t=sum(other.hypothesis.t for other in states))
     scalar = sum(weight * other.hypothesis.scalar() for weight, other in zip(weights, states))
     state.hypothesis.set_scalar(float(scalar))
