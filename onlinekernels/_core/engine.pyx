@@ -42,80 +42,70 @@ cdef enum:
 cdef double LATE = 0.99         # what a wild score counts for, one score later,
 cdef double MANY = 8.0          # and how many of late mean that learning diverges
 
-cdef struct Watch:
-    long long block     # examples that are looked at together; 0 if there is no scalar to watch
-    long long rows      # of them so far
-    double low          # range of what the scalar was held against in this block
-    double high         # its upper end
-    double last_low     # and in the one before
-    double last_high    # its upper end
-    int side            # blocks in a row that ended with the scalar below (negative) or above (positive) that range
-    double largest      # |y| of a regression so far
-    double wild         # scores of late that were more than ten times that
-    int still           # examples so far whose adapted step was less than a millionth of the first
-    bint holds_margin   # whether a fixed margin is watched
-    long long seen      # examples so far, if it is
-    double largest_k    # k(x, x) of them
-    double largest_weight # of them
-    int status         # what has been seen first
+@cython.final
+cdef class Watch:
+    cdef long long block        # examples that are looked at together; 0 if there is no scalar to watch
+    cdef long long rows         # of them so far
+    cdef double low, high       # range of what the scalar was held against in this block,
+    cdef double last_low, last_high     # and in the one before
+    cdef int side               # blocks in a row that ended with the scalar below (negative) or above that range
+    cdef double largest         # |y| of a regression so far
+    cdef double wild            # scores of late that were more than ten times that
+    cdef int still              # examples so far whose adapted step was less than a millionth of the first
+    cdef bint holds_margin      # whether a fixed margin is watched,
+    cdef long long seen         # and then examples so far,
+    cdef double largest_k, largest_weight       # k(x, x) and weights of them
+    cdef int status             # what has been seen first
 
+    def __init__(self, double nu, bint holds_margin):
+        """Blocks are so long that about ten errors are due in each, but not in step with a scalar that swings by 1 / nu."""
+        self.block = 0 if nu <= 0.0 else <long long> fmax(200.0, 10.38 / nu)
+        self.low = self.last_low = INFINITY
+        self.high = self.last_high = -INFINITY
+        self.holds_margin = holds_margin
 
-cdef Watch new_watch(double nu, bint holds_margin) noexcept nogil:
-    """Blocks are so long that about ten errors are due in each, but not in step with a scalar that swings by 1 / nu."""
-    cdef Watch watch
-    watch.block = 0 if nu <= 0.0 else <long long> fmax(200.0, 10.38 / nu)
-    watch.rows = 0
-    watch.low = watch.last_low = INFINITY
-    watch.high = watch.last_high = -INFINITY
-    watch.side = watch.still = 0
-    watch.wild = watch.largest = watch.largest_k = watch.largest_weight = 0.0
-    watch.holds_margin, watch.seen = holds_margin, 0
-    watch.status = NO_STATUS
-    return watch
+    cdef void notice(self, int status) noexcept nogil:
+        if self.status == NO_STATUS:
+            self.status = status
 
+    cdef void scalar(self, double compared, double scalar) noexcept nogil:
+        """See what a scalar was held against, and what it has become."""
+        cdef int side = 0
+        self.low = fmin(self.low, compared)
+        self.high = fmax(self.high, compared)
+        self.rows += 1
+        if self.rows < self.block:
+            return
+        if scalar < fmin(self.low, self.last_low):
+            side = -1
+        elif scalar > fmax(self.high, self.last_high):
+            side = 1
+        self.side = self.side + side if side * self.side > 0 else side
+        if self.side <= -LONG or self.side >= LONG:
+            self.notice(SCALAR_BELOW if side < 0 else SCALAR_ABOVE)
+        self.last_low, self.last_high = self.low, self.high
+        self.low, self.high, self.rows = INFINITY, -INFINITY, 0
 
-cdef void watch_scalar(Watch* watch, double compared, double scalar) noexcept nogil:
-    """Take in what a scalar was held against, and what it has become."""
-    cdef int side = 0
-    watch.low = fmin(watch.low, compared)
-    watch.high = fmax(watch.high, compared)
-    watch.rows += 1
-    if watch.rows < watch.block:
-        return
-    if scalar < fmin(watch.low, watch.last_low):
-        side = -1
-    elif scalar > fmax(watch.high, watch.last_high):
-        side = 1
-    watch.side = watch.side + side if side * watch.side > 0 else side
-    if watch.status == NO_STATUS and (watch.side <= -LONG or watch.side >= LONG):
-        watch.status = SCALAR_BELOW if side < 0 else SCALAR_ABOVE
-    watch.last_low, watch.last_high = watch.low, watch.high
-    watch.low, watch.high = INFINITY, -INFINITY
-    watch.rows = 0
+    cdef void score(self, double score, double y) noexcept nogil:
+        """See a score of a regression and its target."""
+        self.largest = fmax(self.largest, fabs(y))
+        self.wild *= LATE
+        if self.largest > 0.0 and fabs(score) > 10.0 * self.largest:
+            self.wild += 1.0
+            if self.wild >= MANY:
+                self.notice(DIVERGED)
 
+    cdef void margin(self, double k, double weight) noexcept nogil:
+        """See an example whose score should exceed a fixed margin."""
+        self.seen += 1
+        self.largest_k, self.largest_weight = fmax(self.largest_k, k), fmax(self.largest_weight, weight)
 
-cdef void watch_score(Watch* watch, double score, double y) noexcept nogil:
-    """Take in a score of a regression and its target."""
-    watch.largest = fmax(watch.largest, fabs(y))
-    watch.wild *= LATE
-    if watch.largest > 0.0 and fabs(score) > 10.0 * watch.largest:
-        watch.wild += 1.0
-        if watch.status == NO_STATUS and watch.wild >= MANY:
-            watch.status = DIVERGED
-
-
-cdef void watch_margin(Watch* watch, double k, double weight) noexcept nogil:
-    """Take in an example whose score should exceed a fixed margin."""
-    watch.seen += 1
-    watch.largest_k, watch.largest_weight = fmax(watch.largest_k, k), fmax(watch.largest_weight, weight)
-
-
-cdef void watch_step(Watch* watch, double eta, double first) noexcept nogil:
-    """Take in an adapted step."""
-    if eta < 1e-6 * first:
-        watch.still += 1
-        if watch.status == NO_STATUS and watch.still >= STILL:
-            watch.status = STALLED
+    cdef void step(self, double eta, double first) noexcept nogil:
+        """See an adapted step."""
+        if eta < 1e-6 * first:
+            self.still += 1
+            if self.still >= STILL:
+                self.notice(STALLED)
 
 
 cdef enum:
@@ -230,136 +220,6 @@ cdef class Trial:
         self.loss = self.constant = self.constant_square = self.square = self.weight = 0.0
 
 
-# ---- Norms that stay exact when terms go -----------------------------------------------------------------------------
-
-
-@cython.final
-cdef class ExactNorms:
-    """|f|^2, and <f, v> if there is a trace, of a function whose terms may go."""
-
-    cdef Function function              # whose norms they are
-    cdef bint has_trace                 # whether <f, v> is kept, too
-
-    def __init__(self, Function function, bint has_trace):
-        self.function, self.has_trace = function, has_trace
-
-    cdef void decide(self, const Standing* now, Example e) noexcept nogil:
-        """What the norms become if the hypothesis is transformed, and the candidate does not come. O(1)."""
-        e.without_candidate = without_term(&now.norms, &e.move.norms, &e.move, self.has_trace)
-        e.future_without_candidate = without_term(&now.future, &e.move.future, &e.move, self.has_trace)
-
-    cdef void project(self, Standing* now, Scratch w, Py_ssize_t slot, const Term* candidate,
-                      double residual) noexcept nogil:
-        """A term, or the candidate, is projected onto the others. O(outputs).
-
-        That takes from each function what is orthogonal to the others: its coefficient times the residual of k(x, .).
-        """
-        cdef Py_ssize_t l, labels = self.function.outputs.n, width = self.function.width
-        cdef Py_ssize_t n_seen = self.function.outputs.n_seen
-        cdef int channel
-        for channel in range(self.has_trace + 1):
-            if slot != CANDIDATE:
-                self.function.coefficients_of(w, slot, channel, w.slot_coefficients + channel * width)
-            else:
-                self.over_labels(candidate, channel, w.slot_coefficients + channel * width)
-        for l in range(labels):
-            w.slot_products[l] = w.slot_coefficients[l]
-        self.function.outputs.apply(w.slot_products, w.nodes)
-        self.subtract_residual(&now.norms, w, 0, n_seen, residual)
-        if self.function.outputs.future:
-            self.subtract_residual(&now.future, w, n_seen, n_seen + 1, residual)
-
-    cdef void over_labels(self, const Term* term, int channel, double* out) noexcept nogil:
-        """True coefficients of a term in a channel, over labels. O(outputs)."""
-        cdef Py_ssize_t l, k
-        for l in range(self.function.outputs.n):
-            out[l] = 0.0
-        for k in range(term.n):
-            out[term.labels[k]] += term.alpha[channel * term.n + k]
-
-    cdef void subtract_residual(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop,
-                                double residual) noexcept nogil:
-        """Norms of some outputs without what `project` has found to be out of reach. O(outputs)."""
-        cdef Py_ssize_t l, width = self.function.width
-        cdef double* a = w.slot_coefficients
-        cdef double* K_a = w.slot_products
-        norms.peak = fmax(norms.peak, norms.square)
-        for l in range(first, stop):
-            norms.square -= residual * a[l] * K_a[l]
-            if self.has_trace:
-                norms.product -= residual * a[width + l] * K_a[l]
-        norms.square = fmax(0.0, norms.square)
-
-    cdef void forget(self, Standing* now, Scratch w, Py_ssize_t slot, const Term* candidate,
-                     double k_new) noexcept nogil:
-        """The term in a slot goes (V's erratum: the paper ignores what is dropped). O(terms), as an evaluation of f.
-
-        f and v at its point are those of the function and, if there is one, of the candidate that is not in it yet: its
-        coefficients times k_new, its kernel value with the term.
-        """
-        cdef Py_ssize_t l, labels = self.function.outputs.n, width = self.function.width
-        cdef Py_ssize_t n_seen = self.function.outputs.n_seen
-        cdef int channel, last = self.has_trace
-        cdef double own = 0.0
-        cdef double* f = w.slot_scores
-        cdef double* a = w.slot_coefficients
-        cdef double* K_a = w.slot_products
-        self.function.evaluate_slot(w, slot, last, f, &own)
-        if candidate != NULL:
-            for channel in range(last + 1):
-                self.over_labels(candidate, channel, a)
-                self.function.outputs.apply(a, w.nodes)
-                for l in range(labels):
-                    f[channel * width + l] += k_new * a[l]
-        for channel in range(last + 1):
-            self.function.coefficients_of(w, slot, channel, a + channel * width)
-        for l in range(labels):
-            K_a[l] = a[l]
-        self.function.outputs.apply(K_a, w.nodes)
-        self.subtract_term(&now.norms, w, 0, n_seen, own)
-        if self.function.outputs.future:
-            self.subtract_term(&now.future, w, n_seen, n_seen + 1, own)
-
-    cdef void subtract_term(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop,
-                            double own) noexcept nogil:
-        """Norms of some outputs without the term that `forget` has looked at. O(outputs)."""
-        cdef Py_ssize_t l, width = self.function.width
-        cdef double* f = w.slot_scores
-        cdef double* a = w.slot_coefficients
-        cdef double* K_a = w.slot_products
-        for l in range(first, stop):
-            norms.peak = fmax(norms.peak, fmax(norms.square, fabs(own * a[l] * K_a[l])))
-            norms.square += a[l] * (own * K_a[l] - 2.0 * f[l])
-        if norms.square < 0.0:
-            norms.square = 0.0
-        if self.has_trace:
-            for l in range(first, stop):
-                norms.product += a[width + l] * (own * K_a[l] - f[l]) - a[l] * f[width + l]
-
-    # ---- Rounding -----------------------------------------------------------------------------
-
-    cdef bint are_stale(self, const Standing* now) noexcept nogil:
-        """Whether |f|^2 is; with a trace it is not computed anew. O(1)."""
-        return not self.has_trace and is_stale(&now.norms)
-
-    cdef void recompute(self, Standing* now, Scratch w) noexcept nogil:
-        """Compute |f|^2 anew if it is stale, O(terms^2); for kernels in Python that waits for the next example."""
-        cdef double square
-        now.norms.peak = fmax(now.norms.peak, now.norms.square)
-        if self.are_stale(now):
-            square = self.function.square(w)
-            if isfinite(square):
-                now.norms.square = now.norms.peak = fmax(0.0, square)
-
-    cdef int recompute_from_python(self, Standing* now) except -1:
-        """The same between two examples. As `recompute`."""
-        if self.are_stale(now):
-            square = self.function.square_from_python()
-            if square is not None:
-                now.norms.square = now.norms.peak = max(0.0, square)
-        return 0
-
-
 # ---- The hypothesis --------------------------------------------------------------------------------------------------
 
 NORMS = Number("square", not_negative), Number("product"), Number("peak", not_negative)
@@ -393,14 +253,13 @@ cdef class Hypothesis:
     cdef readonly Form form             # which scores the rule looks at
     cdef Standing now                   # t, the loss and the norms as they are now
     cdef readonly bint averages         # whether the average of all hypotheses predicts
-    cdef ExactNorms norms_of_terms      # or None: nobody needs them
-    cdef readonly bint exact_norms      # the same
+    cdef readonly bint exact_norms      # |f|^2, and <f, v> if there is a trace, stay exact when terms go
     cdef readonly bint regression       # whether y is a number, or several
     cdef readonly double radius         # |f| stays within this; 0 for no bound
     cdef Watch watch                    # signs that learning goes wrong
     cdef readonly Trial trial           # whether it is better than a constant; None if nobody asks
     cdef bint follows_norm              # whether `followed` is |f|^2 after every move, for a call that asks for it
-    cdef Norms followed                 # |f|^2 for that call
+    cdef Norms followed                 # |f|^2 for that call, of a function that nothing drops
     cdef bint shows_latest              # whether Python sees the latest hypothesis, and not the average
     cdef Norms before_joining           # the norms before the latest label joined
     cdef readonly object offsets        # rows: b, its sum over time
@@ -417,11 +276,9 @@ cdef class Hypothesis:
         self.now.keeps_square = exact_norms
         self.averages = average
         self.exact_norms = exact_norms
-        if exact_norms:
-            self.norms_of_terms = ExactNorms(function, form.rule.has_trace)
         self.regression = regression
         self.radius = radius
-        self.watch = new_watch(self.now.loss.nu, holds_margin and not offset)
+        self.watch = Watch(nu, holds_margin and not offset)
         self.set_offsets(np.zeros((2, function.width)))
         if against_constant:
             self.trial = Trial(function.width, regression, isinstance(form, OneOutput) and not regression)
@@ -511,7 +368,8 @@ cdef class Hypothesis:
             e.failure = MOVE
             return False
         if self.exact_norms:
-            self.norms_of_terms.decide(&self.now, e)
+            e.without_candidate = without_term(&self.now.norms, &e.move.norms, &e.move, self.rule.has_trace)
+            e.future_without_candidate = without_term(&self.now.future, &e.move.future, &e.move, self.rule.has_trace)
         return not e.term.enters or self.function.consult(w, e, self.now.t + 1)
 
     cdef bint all_is_finite(self, Example e, double k) noexcept nogil:
@@ -551,20 +409,19 @@ cdef class Hypothesis:
             self.follow_norm(e, w.piece.own[i])
         if self.regression:
             for l in range(labels):
-                watch_score(&self.watch, e.scores[l], e.targets[l])
+                self.watch.score(e.scores[l], e.targets[l])
         self.scalar_sum += self.now.loss.scalar
         if self.trial is not None and self.trial.block:
             self.trial.hold(&self.now.loss, self.function.outputs, e)
         if self.watch.holds_margin:
-            watch_margin(&self.watch, w.piece.own[i], e.weight)
+            self.watch.margin(w.piece.own[i], e.weight)
         for l in range(labels):
             self.offset_sum[l] += self.offset[l]
         if self.now.has_offset:
             for k in range(e.term.n):
                 self.offset[e.term.labels[k]] += e.term.offset[k]
         self.rule.accept(&self.now, labels, self.offset, e)
-        if self.watch.status == NO_STATUS:
-            self.watch.status = self.rule.status
+        self.watch.notice(self.rule.status)
         self.now.norms, self.now.future = e.move.norms, e.move.future
         self.function.transform(w, &e.move.transform[0][0])
         if self.rule.per_feature:
@@ -573,15 +430,15 @@ cdef class Hypothesis:
             self.append(w, e, i)
         self.now.loss.scalar, self.now.pace = e.move.scalar, e.move.pace
         if self.watch.block:
-            watch_scalar(&self.watch, e.move.compared, e.move.scalar)
+            self.watch.scalar(e.move.compared, e.move.scalar)
         self.let_expire(w)
         if self.exact_norms:
-            self.norms_of_terms.recompute(&self.now, w)
+            self.recompute(w)
         if self.radius > 0.0:
             self.stay_in_ball(w)
         self.rule.follow(w, e)
         if self.rule.has_trace:
-            watch_step(&self.watch, self.rule.step_at(self.now.t), self.rule.step.rate)
+            self.watch.step(self.rule.step_at(self.now.t), self.rule.step.rate)
 
     cdef void append(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
         """Let the example enter; first see who has to go for it. As the budget's answer."""
@@ -590,13 +447,10 @@ cdef class Hypothesis:
         self.function.store(w, &e.term, w.piece.own[i])
         self.function.make_way(w, &e.term, i, &removal)
         evicted = removal.slot
-        if self.exact_norms and evicted != NOBODY:
-            if removal.residual >= 0.0:
-                self.norms_of_terms.project(&self.now, w, evicted, &e.term, removal.residual)
-            elif evicted == CANDIDATE:
-                self.now.norms, self.now.future = e.without_candidate, e.future_without_candidate
-            else:
-                self.norms_of_terms.forget(&self.now, w, evicted, &e.term, self.function.value_with(w, evicted, i))
+        if self.exact_norms and evicted == CANDIDATE and removal.residual < 0.0:
+            self.now.norms, self.now.future = e.without_candidate, e.future_without_candidate
+        elif self.exact_norms and evicted != NOBODY:
+            self.subtract(w, evicted, &e.term, i, removal.residual)
         if evicted == CANDIDATE:
             return
         if evicted != NOBODY:
@@ -612,40 +466,114 @@ cdef class Hypothesis:
         cdef Py_ssize_t slot = self.function.expiring(self.now.t)
         while slot != NOBODY:
             if self.exact_norms:
-                self.norms_of_terms.forget(&self.now, w, slot, NULL, 0.0)
+                self.subtract(w, slot, NULL, 0, -1.0)
             self.function.drop(w, slot)
             slot = self.function.expiring(self.now.t)
 
     cdef void stay_in_ball(self, Scratch w) noexcept nogil:
         """Project f onto the ball of the radius: H (19), through the frame. O(1)."""
         cdef double scaling[MAX_CHANNELS][MAX_CHANNELS]
-        cdef int i, j
+        cdef int i
         if self.now.norms.square <= self.radius * self.radius:
             return
-        for i in range(MAX_CHANNELS):
-            for j in range(MAX_CHANNELS):
-                scaling[i][j] = 1.0 if i == j else 0.0
+        memset(scaling, 0, sizeof(scaling))
+        for i in range(1, MAX_CHANNELS):
+            scaling[i][i] = 1.0
         scaling[0][0] = self.radius / sqrt(self.now.norms.square)
         self.function.transform(w, &scaling[0][0])
         self.now.norms.square = self.radius * self.radius
 
+    # ---- Norms that stay exact when terms go --------------------------------------------------
+
+    cdef void subtract(self, Scratch w, Py_ssize_t slot, const Term* candidate, Py_ssize_t i,
+                       double residual) noexcept nogil:
+        """The term in a slot, or the candidate, goes (V's erratum: the paper ignores what is dropped), or is projected
+        onto the others: that takes its coefficient times the residual of k(x, .). O(outputs); if it goes, as an
+        evaluation of f.
+
+        f and v at the point of what goes are those of the function and, if there is one, of the candidate, example i,
+        that is not in it yet.
+        """
+        cdef Py_ssize_t l, labels = self.function.outputs.n, width = self.function.width
+        cdef Py_ssize_t n_seen = self.function.outputs.n_seen
+        cdef int channel, last = self.rule.has_trace
+        cdef double own = -residual, k_new
+        cdef double* f = w.slot_scores
+        cdef double* a = w.slot_coefficients
+        cdef double* K_a = w.slot_products
+        if residual >= 0.0:
+            memset(f, 0, (last + 1) * width * sizeof(double))
+        else:
+            self.function.evaluate_slot(w, slot, last, f, &own)
+            k_new = self.function.value_with(w, slot, i) if candidate != NULL else 0.0
+            for channel in range(last + 1 if candidate != NULL else 0):
+                self.over_labels(candidate, channel, a)
+                self.function.outputs.apply(a, w.nodes)
+                for l in range(labels):
+                    f[channel * width + l] += k_new * a[l]
+        for channel in range(last + 1):
+            if slot == CANDIDATE:
+                self.over_labels(candidate, channel, a + channel * width)
+            else:
+                self.function.coefficients_of(w, slot, channel, a + channel * width)
+        memcpy(K_a, a, labels * sizeof(double))
+        self.function.outputs.apply(K_a, w.nodes)
+        self.subtract_over(&self.now.norms, w, 0, n_seen, own)
+        if self.function.outputs.future:
+            self.subtract_over(&self.now.future, w, n_seen, n_seen + 1, own)
+
+    cdef void over_labels(self, const Term* term, int channel, double* out) noexcept nogil:
+        """True coefficients of a term in a channel, over labels. O(outputs)."""
+        cdef Py_ssize_t k
+        memset(out, 0, self.function.outputs.n * sizeof(double))
+        for k in range(term.n):
+            out[term.labels[k]] += term.alpha[channel * term.n + k]
+
+    cdef void subtract_over(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop,
+                            double own) noexcept nogil:
+        """Norms of some outputs without what `subtract` has looked at. O(outputs)."""
+        cdef Py_ssize_t l, width = self.function.width
+        cdef double* f = w.slot_scores
+        cdef double* a = w.slot_coefficients
+        cdef double* K_a = w.slot_products
+        for l in range(first, stop):
+            norms.peak = fmax(norms.peak, fmax(norms.square, fabs(own * a[l] * K_a[l])))
+            norms.square += a[l] * (own * K_a[l] - 2.0 * f[l])
+            if self.rule.has_trace:
+                norms.product += a[width + l] * (own * K_a[l] - f[l]) - a[l] * f[width + l]
+        if norms.square < 0.0:
+            norms.square = 0.0
+
+    cdef bint norms_are_stale(self) noexcept nogil:
+        """Whether |f|^2 is; with a trace it is not computed anew. O(1)."""
+        return self.exact_norms and not self.rule.has_trace and is_stale(&self.now.norms)
+
+    cdef void recompute(self, Scratch w) noexcept nogil:
+        """Compute |f|^2 anew if it is stale, O(terms^2); for kernels in Python that waits for the next example."""
+        cdef double square
+        self.now.norms.peak = fmax(self.now.norms.peak, self.now.norms.square)
+        if self.norms_are_stale():
+            square = self.function.square(w)
+            if isfinite(square):
+                self.now.norms.square = self.now.norms.peak = fmax(0.0, square)
+
+    cdef int set_square(self, square) except -1:
+        """Between two examples: |f|^2, if it could be computed."""
+        if square is not None:
+            self.now.norms.square = self.now.norms.peak = max(0.0, square)
+        return 0
+
     # ---- |f| on the way -----------------------------------------------------------------------
-
-    def begin_to_follow(self, double square):
-        """From now on follow |f|^2, which is so much, for a function that nothing drops."""
-        self.follows_norm = True
-        self.followed.square = self.followed.peak = square
-
-    def end_following(self):
-        self.follows_norm = False
-
-    def is_stale(self):
-        """Whether |f|^2 that is followed has shrunk so much that rounding would show."""
-        return self.follows_norm and is_stale(&self.followed)
 
     def show_latest(self, bint latest):
         """Whether to show Python the latest hypothesis in place of the average."""
         self.shows_latest = latest
+
+    cdef int follow(self, double square) except -1:
+        """From now on follow |f|^2, which is so much. O(1)."""
+        self.follows_norm = True
+        self.followed.square = self.followed.peak = square
+        return 0
 
     cdef double square(self) noexcept nogil:
         """|f|^2 where it is known. O(1)."""
@@ -658,12 +586,10 @@ cdef class Hypothesis:
         cdef double old = shrink * shrink * self.followed.square
         cdef double* a = e.work
         cdef double* K_a = e.work + e.width
-        for l in range(n):
-            a[l] = 0.0
+        memset(a, 0, n * sizeof(double))
         for j in range(e.term.n if e.term.enters else 0):
             a[e.term.labels[j]] += e.term.alpha[j]
-        for l in range(n):
-            K_a[l] = a[l]
+        memcpy(K_a, a, n * sizeof(double))
         self.function.outputs.apply(K_a, e.nodes)
         for l in range(n):
             mixed += a[l] * e.bare[l]
@@ -835,17 +761,18 @@ cdef enum:
     MOST_SPARE = 8      # pairs of scratch and example that wait for the next call
 
 cdef struct Trace:
-    # Where to write what was current at each example, before it was learned; NULL for what nobody wants.
+    # Where to write what was current at each example of a call, before it was learned; NULL for what nobody wants.
+    Py_ssize_t first        # row of the call with which the block begins
     double* scores          # so many numbers for each example:
     Py_ssize_t stride
     double* steps
-    double* norms           # |f|
+    double* norms           # |f|,
+    bint measures           # unless it is measured ahead of a block, and not followed
     double* scalars         # the loss's margin or width
     double* deviations      # of f
     double* half_widths     # of intervals, of each target,
     int level               # of this coverage: see `level_of`
-    double share
-    double factor
+    double share, factor
 
 
 @cython.final
@@ -902,12 +829,12 @@ cdef class Engine(Backend):
                     and self.learn_row(self.scratch, self.example, i)):
                 return i
             if trace.steps != NULL and self.hypothesis.now.t > t:       # unless it was left out
-                trace.steps[i] = self.hypothesis.rule.step_at(self.hypothesis.now.t)
+                trace.steps[trace.first + i] = self.hypothesis.rule.step_at(self.hypothesis.now.t)
         return self.rows
 
     cdef bint evaluate_row(self, Scratch w, Example e, Py_ssize_t i, const Trace* trace) noexcept nogil:
         """Scores of row i, and what else is traced; its label joins before. False if they are not finite."""
-        cdef Py_ssize_t l
+        cdef Py_ssize_t l, row = trace.first + i
         w.piece.slot = -1
         self.n_seen_before = self.outputs.n_seen
         if self.growing and self.n_seen_before <= <Py_ssize_t> self.y[i]:
@@ -918,17 +845,16 @@ cdef class Engine(Backend):
             return self.refuse_row()
         if trace.scores != NULL:
             for l in range(min(self.function.width, trace.stride)):
-                trace.scores[i * trace.stride + l] = e.scores[l] if l < self.outputs.n_seen else 0.0
-        if trace.norms != NULL:
-            trace.norms[i] = sqrt(self.hypothesis.square())
+                trace.scores[row * trace.stride + l] = e.scores[l] if l < self.outputs.n_seen else 0.0
+        if trace.norms != NULL and (self.hypothesis.follows_norm or not trace.measures):
+            trace.norms[row] = sqrt(self.hypothesis.square())
         if trace.scalars != NULL:
-            trace.scalars[i] = self.hypothesis.now.loss.scalar
+            trace.scalars[row] = self.hypothesis.now.loss.scalar
         if trace.deviations != NULL:
-            trace.deviations[i] = sqrt(e.variance)
-        if trace.half_widths != NULL:
-            for l in range(self.targets):
-                trace.half_widths[i * self.targets + l] = self.hypothesis.rule.half_width(
-                    e, l, trace.level, trace.share, trace.factor)
+            trace.deviations[row] = sqrt(e.variance)
+        for l in range(self.targets if trace.half_widths != NULL else 0):
+            trace.half_widths[row * self.targets + l] = self.hypothesis.rule.half_width(
+                e, l, trace.level, trace.share, trace.factor)
         return True
 
     cdef bint learn_row(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
@@ -1010,8 +936,8 @@ cdef class Engine(Backend):
         """As `Function.open`, `Scaler.open` and `TargetScaler.open`."""
         if self.growing and labels > self.outputs.n_seen:
             self.grow_for(labels)
-        if self.hypothesis.exact_norms:
-            self.hypothesis.norms_of_terms.recompute_from_python(&self.hypothesis.now)
+        if self.hypothesis.norms_are_stale():
+            self.hypothesis.set_square(self.function.square_from_python())
         self.hypothesis.rule.open_steps(self.hypothesis.now.t, n)
         try:
             if self.target_scaler is not None:
@@ -1102,52 +1028,46 @@ cdef class Engine(Backend):
         means, deviations and the share of all weight that the row has. In words to the user the first row is number
         `earlier`. An error, or Ctrl-C, stops after the last complete row; `done` says how many rows that were.
         """
-        cdef Py_ssize_t n = y.shape[0] // self.targets, width = self.function.width, first, rows, learned
+        cdef Py_ssize_t n = y.shape[0] // self.targets, first, rows, learned
         cdef Trace trace
         memset(&trace, 0, sizeof(Trace))
-        trace.stride = width
+        trace.stride, trace.measures = self.function.width, norm is not None
         trace.level, trace.share, trace.factor = coverage
+        trace.scores = NULL if scores is None else &scores[0]
+        trace.steps = NULL if steps is None else &steps[0]
+        trace.norms = NULL if norms is None else &norms[0]
+        trace.scalars = NULL if scalars is None else &scalars[0]
+        trace.deviations = NULL if deviations is None else &deviations[0]
+        trace.half_widths = NULL if half_widths is None else &half_widths[0]
         self.done, self.earlier = 0, earlier
         try:
             self.attach(examples)
             if follow:
-                self.hypothesis.begin_to_follow(norm() ** 2)
+                self.hypothesis.follow(norm() ** 2)
             while self.done < n:
-                first, rows = self.done, self.function.piece_rows()
+                trace.first = first = self.done
+                rows = self.function.piece_rows()
                 if norm is not None:
                     rows = self.measure(norm, &norms[first], rows)
                 rows = min(n - first, rows)
-                trace.norms = NULL
-                if norms is not None and (norm is None or self.hypothesis.follows_norm):
-                    trace.norms = &norms[first]
-                trace.scores = NULL if scores is None else &scores[first * width]
-                trace.steps = NULL if steps is None else &steps[first]
-                trace.scalars = NULL if scalars is None else &scalars[first]
-                trace.deviations = NULL if deviations is None else &deviations[first]
-                trace.half_widths = NULL if half_widths is None else &half_widths[first * self.targets]
                 self.open(first, rows, &y[first * self.targets], NULL if weights is None else &weights[first], 0)
                 with nogil:
                     learned = self.loop(&trace)
                 self.commit(learned)
-                if known is not None:
-                    self.write_known(known, first, rows)
+                for out, part in zip(known, self.target_scaler.known_before(rows)) if known is not None else ():
+                    out[first:first + rows] = part
                 if learned < rows:
                     raise self.failure()
                 PyErr_CheckSignals()
         finally:
-            self.hypothesis.end_following()
+            self.hypothesis.follows_norm = False
             self.detach()
-
-    cdef int write_known(self, known, Py_ssize_t first, Py_ssize_t rows) except -1:
-        for out, part in zip(known, self.target_scaler.known_before(rows)):
-            out[first:first + rows] = part
-        return 0
 
     cdef Py_ssize_t measure(self, norm, double* out, Py_ssize_t rows) except -1:
         """|f| before the next rows, where it must be computed anew; how many rows it is good for. As `norm()`."""
         if self.hypothesis.follows_norm:
-            if self.hypothesis.is_stale():
-                self.hypothesis.begin_to_follow(norm() ** 2)
+            if is_stale(&self.hypothesis.followed):
+                self.hypothesis.follow(norm() ** 2)
             return rows
         out[0] = norm()
         return 1

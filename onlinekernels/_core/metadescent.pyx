@@ -5,7 +5,7 @@ from libc.math cimport INFINITY, fabs, fmax
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.formulas.dense cimport softmax_grip_times, softmax_hessian_times, softmax_step
 from onlinekernels._core.formulas.losses cimport loss_adapts, loss_grows_like_square, loss_implicit
-from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, capped, gain, implicit_grip,
+from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, adapted_step, capped, gain, implicit_grip,
                                                  implicit_kernel, implicit_shift, implicit_shrink, is_bounded,
                                                  meta_norms, meta_transform, move_scalar, moved_logarithm, moved_norms,
                                                  shift_by, trace_transform)
@@ -118,12 +118,11 @@ cdef class AdaptiveGradient(Rule):
         return is_bounded(next.eta + next.scalar_eta + fabs(next.scalar_trace))
 
     cdef void adapt(self, double product, Example e) noexcept nogil:
-        """The step after <g, v>, V (33), adapted before it is used; past the cap, it would overshoot the minimum of the
-        example's own risk. O(1)."""
+        """The step after <g, v>: V (33). O(1)."""
         cdef Adapted* next = &decided(e).adapted
         next[0] = self.adapted
-        next.eta = capped(self.adapted.eta * gain(self.step.meta_rate, product),
-                          self.regularization + decided(e).stiffness)
+        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product,
+                                self.regularization + decided(e).stiffness)
 
     cdef void move_scalar(self, const Standing* now, Example e) noexcept nogil:  # no-cython-lint
         """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum). O(1)."""

@@ -4,7 +4,6 @@ import numpy as np
 from libc.math cimport INFINITY, NAN, fabs, fmax, fmin, isfinite, sqrt
 from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.budgets cimport ProjectingBudget
 from onlinekernels._core.dictionary cimport Dictionary, SquareTable, Table
 from onlinekernels._core.formulas.dense cimport (hinge_step, mistake_gradient, softmax, softmax_hessian_times,
                                                  softmax_step)
@@ -883,7 +882,7 @@ cdef class Implicit(Rule):
         hinge_step(violation, y, n, k, size, loss_dust(largest, k, size), e.work + e.width, e.term.alpha)
 
 
-# ---- Margins: passive-aggressive updates, ROMMA, Ballseptron, ALMA, Projectrons ------------------
+# ---- Margins: passive-aggressive updates, ROMMA, Ballseptron, ALMA -------------------------------
 
 cdef double NO_CAP = 1e308              # no coefficient is larger
 
@@ -1009,45 +1008,6 @@ cdef class Approximate(Rule):
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
         self.corrections += e.term.enters
-
-
-@cython.final
-cdef class Projected(Rule):
-    """Projectron and Projectron++ (Orabona, Keshet, Caputo): a Perceptron whose updates the terms that are there take
-    over.
-
-    The budget projects what does not enter. After a margin error, 0 < y f(x) < 1, the update is projected in any case,
-    and as large as it safely may be: with loss l and p = |P k(x, .)|^2, where delta^2 = k(x, x) - p is out of reach,
-    tau = min(l / p, 2 (l - delta^2 / eta) / p, 1), none if that is negative.
-    """
-
-    forms = ("OneOutput", "LabelPair")
-
-    cdef public double tolerance        # eta of margin errors; 0 leaves them alone
-    cdef ProjectingBudget budget
-
-    cdef int stand_on(self, Function function) except -1:
-        self.budget = function.terms.budget
-        self.budget.let_candidates_yield()
-        return 0
-
-    cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        cdef double y = -1.0 if e.view.derivative > 0.0 else 1.0, loss = 1.0 - y * e.view.score, part, reached, tau
-        stand_still(&e.move)
-        if e.view.derivative == 0.0 or e.view.k <= 0.0:
-            return
-        if loss >= 1.0:
-            e.move.alpha[0] = -e.view.derivative
-            return
-        # Of a pair of labels, view.k is that of both.
-        part, e.term.looked_at = 1.0, self.tolerance > 0.0
-        if e.term.looked_at:
-            part = self.budget.look(e.values, e.view.k / e.view.offsets, e.for_budget)
-        reached = e.view.k * (1.0 - part)
-        if reached > 0.0 and loss > e.view.k * part / self.tolerance:
-            tau = fmin(1.0, fmin(loss, 2.0 * (loss - e.view.k * part / self.tolerance)) / reached)
-            e.move.alpha[0] = -e.view.derivative * tau
-            e.term.stays_out = True
 
 
 # ---- Coefficients that move again: LASVM ----------------------------------------------------------

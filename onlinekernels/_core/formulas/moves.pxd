@@ -123,7 +123,8 @@ cdef inline double step_size(const Step* step, long long t) noexcept nogil:
 
 cdef inline double gain(double mu, double product) noexcept nogil:
     """Factor of an adapted step, V (4): max(1/2, 1 - mu <g, v>)."""
-    return fmax(0.5, 1.0 - mu * product)
+    cdef double factor = 1.0 - mu * product
+    return factor if factor > 0.5 else 0.5
 
 
 cdef inline double capped(double eta, double stiffness) noexcept nogil:
@@ -153,6 +154,14 @@ cdef inline void shift_by(double shrink, double alpha, double offset, Move* move
 
 cdef inline void stand_still(Move* move) noexcept nogil:
     shift_by(1.0, 0.0, 0.0, move)
+
+
+cdef inline double adapted_step(double eta, double mu, double product, double stiffness) noexcept nogil:
+    """V (33), where the product is <g, v>: the step is adapted before it is used.
+
+    It is capped at 1 / stiffness: past that, it would overshoot the minimum of the example's own risk.
+    """
+    return capped(eta * gain(mu, product), stiffness)
 
 
 cdef inline double regular(double memory) noexcept nogil:
