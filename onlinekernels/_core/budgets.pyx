@@ -69,6 +69,15 @@ cdef class OwnBudget(Budget):
         removal.slot = slot if slot == CANDIDATE or slot != NOBODY and self.terms.holds(slot) else NOBODY
 
 
+cdef void give(Coefficients terms, const Term* term, Py_ssize_t slot, double part) noexcept nogil:
+    """A part of the coefficients of a candidate goes to the term in a slot. O(channels outputs)."""
+    cdef Py_ssize_t k
+    cdef int channel
+    for channel in range(terms.channels):
+        for k in range(term.n):
+            terms.row(channel * terms.rows + term.labels[k])[slot] += part * term.stored[channel * term.n + k]
+
+
 cdef class Queue(Budget):
     """Terms go in the order in which they came."""
 
@@ -151,9 +160,7 @@ cdef class RandomBudget(Queue):
     cdef readonly double bound          # of coefficients; 0 for none
 
     def __init__(self, long long size, unsigned long long seed, double bound):
-        self.most = size
-        self.seed = seed
-        self.bound = bound
+        self.most, self.seed, self.bound = size, seed, bound
 
     cdef Py_ssize_t evicted(self, double size) noexcept nogil:
         cdef unsigned long long lot
@@ -164,7 +171,7 @@ cdef class RandomBudget(Queue):
         return self.order[(self.first + <Py_ssize_t> (lot % <unsigned long long> self.n)) % self.capacity]
 
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
-        """O(terms). All of f will be multiplied, so the candidate is divided before by what only the others get."""
+        """All of f will be multiplied, so the candidate is divided before by what only the others get."""
         cdef Py_ssize_t slot, k
         cdef double growth, frame = 0.0, largest = 0.0, own = 0.0
         if removal.slot == NOBODY or self.bound == 0.0:
@@ -193,12 +200,11 @@ cdef class QuantizedBudget(Queue):
     cdef double own                     # and of a candidate that is about to enter
 
     def __init__(self, double coherence, size):
-        self.coherence = coherence
+        self.coherence, self.looks_at_candidates = coherence, True
         self.most = self.most if size is None else size
-        self.looks_at_candidates = True
 
     cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
-        """O(terms). The nearest, among equals the oldest."""
+        """The nearest, among equals the oldest."""
         cdef Py_ssize_t slot, start = self.dictionary.start
         cdef const double* owns = <const double*> self.owns.data
         cdef double cosine, scale, most = 0.0
@@ -215,15 +221,10 @@ cdef class QuantizedBudget(Queue):
 
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
         """A term whose coefficient becomes 0 by this is none any more: it would not be there in a file either."""
-        cdef Py_ssize_t k
-        cdef int channel
         self.own = w.piece.own[i]
         if removal.partner == NOBODY:
             return
-        for channel in range(self.terms.channels):
-            for k in range(term.n):
-                self.terms.row(channel * self.terms.rows + term.labels[k])[removal.partner] += (
-                    term.stored[channel * term.n + k])
+        give(self.terms, term, removal.partner, 1.0)
         if self.terms.is_zero(removal.partner):
             self.terms.drop(removal.partner)
             self.dictionary.disorderly = True
@@ -432,6 +433,7 @@ cdef class PairBudget(Budget):
     cdef double* row                    # the numbers of a candidate that is about to enter with all slots in use,
     cdef double own                     # and with itself
 
+    @cython.final
     cdef double* pairs_of(self, Py_ssize_t slot) noexcept nogil:
         """The numbers of a slot with all slots. O(1)."""
         return <double*> self.pairs.data + slot * self.pairs.capacity
@@ -443,11 +445,9 @@ cdef class PairBudget(Budget):
         self.own = own
 
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
-        """The numbers are kernel values. O(n)."""
         self.take_row(w.piece.values, w.piece.own[i])
 
     cdef void entered(self, Py_ssize_t slot) noexcept nogil:
-        """O(n)."""
         cdef Py_ssize_t other, start = self.dictionary.start
         for other in range(start, self.dictionary.stop):
             if other != slot and self.terms.holds(other):
@@ -455,7 +455,6 @@ cdef class PairBudget(Budget):
         self.pairs_of(slot)[slot] = self.own
 
     cdef int begin(self) except -1:
-        """O(n^2)."""
         self.pairs, self.rows_of_candidates = self.dictionary.add_table(SquareTable()), self.dictionary.new_table(1)
         return 0
 
@@ -463,7 +462,6 @@ cdef class PairBudget(Budget):
         self.row = <double*> self.rows_of_candidates.data
 
     def stored(self):
-        """O(n^2)."""
         slots = self.dictionary.saved_slots()
         numbers = self.pairs.array[np.ix_(slots, slots)]
         mine = self.dictionary.taken.array[0, slots] != 0
@@ -474,7 +472,6 @@ cdef class PairBudget(Budget):
         self.pairs.array[:n, :n] = self.both_triangles(state)
 
     def both_triangles(self, state):
-        """The matrix of all pairs in a state."""
         upper = unpacked(state["between"], len(state["birthdays"]))
         return upper + np.triu(upper, 1).T
 
@@ -516,7 +513,6 @@ cdef class RedundantBudget(PairBudget):
         self.looks_at_candidates = True
 
     cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
-        """O(terms^2), `tighter` O(terms^2 outputs)."""
         cdef Py_ssize_t slot, best = NOBODY, candidate = self.dictionary.stop, mistakes, fewest = candidate + 1
         cdef double largest = -INFINITY, margin
         cdef Looks looks
@@ -534,7 +530,6 @@ cdef class RedundantBudget(PairBudget):
         removal.slot = CANDIDATE if best == candidate else best
 
     cdef bint counts(self, Py_ssize_t slot) noexcept nogil:
-        """Whether a slot has a term that is looked at."""
         return slot == self.dictionary.stop or self.terms.holds(slot)
 
     cdef Py_ssize_t numbers(self) noexcept:
@@ -646,11 +641,9 @@ cdef class ShrinkingBudget(PairBudget):
     cdef readonly double damage         # Q: what removals have cost so far, at most
 
     def __init__(self, long long size):
-        self.most = size
-        self.looks_at_candidates = True
+        self.most, self.looks_at_candidates = size, True
 
     cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
-        """O(terms)."""
         cdef Py_ssize_t slot, oldest = NOBODY, start = self.dictionary.start
         cdef const double* stored = self.terms.column(0)
         cdef const double* values
@@ -709,10 +702,8 @@ cdef enum:
 
 
 cdef double best_share(double ratio, double u) noexcept nogil:
-    """h, for coefficients of equal signs and ratio = 1 / r: where p + r q is largest, p and q the values at z.
-
-    There ratio (1 - h) p = h q. The ratio p / q is exp(-u (1 - 2 h)), and the root between 0 and 1/2 is the one.
-    """
+    """h, for coefficients of equal signs and ratio = 1 / r: where p + r q is largest, p and q the values at z. There
+    ratio (1 - h) p = h q. The ratio p / q is exp(-u (1 - 2 h)), and the root between 0 and 1/2 is the one."""
     cdef double low = 0.0, high = 0.5, h = ratio / (1.0 + ratio), part, rest, slope, step
     cdef int i
     for i in range(60):  # no-cython-lint
@@ -740,11 +731,8 @@ cdef double merger_loss(double r, double u, double shift, double h) noexcept nog
 
 
 cdef double share_of_many(double of_a, double of_b, double both, double u, double c) noexcept nogil:
-    """h, for coefficients A and B with these products: where |p A + q B|^2, what remains, is largest.
-
-    There may be a maximum near each of the points. Those on a grid are compared, the first among equals; between the
-    neighbours of the best, the derivative changes its sign.
-    """
+    """h, for coefficients A and B with these products: where |p A + q B|^2, what remains, is largest. There may be a
+    maximum near each of the points: a grid is searched, and then, by halves, between the neighbours of its best."""
     cdef double p, q, remains, largest = 0.0, low = 0.0, high = 1.0, h
     cdef Py_ssize_t i
     for i in range(SHARES + 1):
@@ -821,8 +809,7 @@ cdef class MergingBudget(PairBudget):
     cdef double table_error             # within this part of it
 
     def __init__(self, long long size):
-        self.most = size
-        self.looks_at_candidates = True
+        self.most, self.looks_at_candidates = size, True
 
     def stand_on(self, Program program):
         cdef int i
@@ -846,7 +833,6 @@ cdef class MergingBudget(PairBudget):
         return 5 * (self.dictionary.capacity + 1)
 
     cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
-        """O(terms)."""
         cdef Py_ssize_t evicted, partner, size_of_row = self.dictionary.capacity + 1
         cdef double share
         cdef double* row = w.for_budget
@@ -869,7 +855,6 @@ cdef class MergingBudget(PairBudget):
             removal.slot, removal.partner, removal.share = CANDIDATE, evicted, 1.0 - share
 
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
-        """O(terms)."""
         cdef double share = removal.share, u, p, q
         self.take_row(w.for_budget, 0.0)
         if removal.partner == NOBODY:
@@ -920,7 +905,6 @@ cdef class MergingBudget(PairBudget):
             others.distance[n] = others.row[evicted - start]
 
     cdef long long born(self, Py_ssize_t j) noexcept nogil:
-        """When partner j came."""
         cdef Py_ssize_t slot = self.dictionary.start + j
         return self.dictionary.born(slot) if slot < self.dictionary.stop else <long long> 1 << 62
 
@@ -985,8 +969,7 @@ cdef class MergingBudget(PairBudget):
     cdef void merge(self, Piece piece, const Term* term, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot,
                     double share, double of_other, double of_slot) noexcept nogil:
         """Another term, or example i, joins the one in a slot: by a share of its point, and parts of coefficients."""
-        cdef Py_ssize_t k, row, j, start = self.dictionary.start
-        cdef int channel
+        cdef Py_ssize_t row, j, start = self.dictionary.start
         cdef double* here = self.pairs_of(slot)
         cdef const double* there = self.row - start if other == CANDIDATE else self.pairs_of(other)
         cdef double* stored
@@ -997,10 +980,7 @@ cdef class MergingBudget(PairBudget):
             if other != CANDIDATE:
                 stored[slot] += of_other * stored[other]
         if other == CANDIDATE:
-            for channel in range(self.terms.channels):
-                for k in range(term.n):
-                    stored = self.terms.row(channel * self.terms.rows + term.labels[k])
-                    stored[slot] += of_other * term.stored[channel * term.n + k]
+            give(self.terms, term, slot, of_other)
         if share == 0.0:
             return
         for j in range(start, self.dictionary.stop):
@@ -1175,7 +1155,6 @@ cdef class Span:
             raise ValueError("spikes are not the diagonal of the inverse")
 
     def resume(self, state):
-        """Go on with other points. O(n^2)."""
         slots = np.argsort(state["birthdays"], kind="stable")
         n = len(slots)
         self.factor, self.n = Factor(0), 0
@@ -1205,10 +1184,7 @@ cdef class ProjectingBudget(Budget):
     cdef bint expected                  # the span has followed already: somebody leaves, or enters
 
     def __init__(self, long long size, double tolerance):
-        self.most = size
-        self.tolerance = tolerance
-        self.looks_at_candidates = True
-        self.span = Span()
+        self.most, self.tolerance, self.looks_at_candidates, self.span = size, tolerance, True, Span()
 
     cdef Py_ssize_t numbers(self) noexcept:
         return 2 + 3 * (self.dictionary.capacity + 1)
@@ -1229,7 +1205,6 @@ cdef class ProjectingBudget(Budget):
         return look.residual / own
 
     cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
-        """O(terms^2)."""
         cdef Py_ssize_t place
         cdef Look look
         if not term.looked_at:                  # otherwise the rule has let it be looked at
@@ -1246,12 +1221,12 @@ cdef class ProjectingBudget(Budget):
                 removal.slot = self.span.order[place]
 
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
-        """O(terms^2)."""
         cdef Py_ssize_t place = 0
         cdef Look look = self.look_in(w.for_budget)
         if removal.slot == CANDIDATE:
             removal.residual = look.residual
-            self.share_out_candidate(term, &look)
+            for place in range(self.span.n):
+                give(self.terms, term, self.span.order[place], look.shares[place])
             return
         self.span.append(&look)
         self.expected = True
@@ -1279,21 +1254,9 @@ cdef class ProjectingBudget(Budget):
                 return j
         return self.span.n
 
-    cdef void share_out_candidate(self, const Term* term, const Look* look) noexcept nogil:
-        cdef Py_ssize_t k, j
-        cdef int channel
-        cdef double* stored
-        cdef double value
-        for channel in range(self.terms.channels):
-            for k in range(term.n):
-                value = term.stored[channel * term.n + k]
-                stored = self.terms.row(channel * self.terms.rows + term.labels[k])
-                for j in range(self.span.n):
-                    stored[self.span.order[j]] += value * look.shares[j]
-
     cdef void share_out(self, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place, double residual) noexcept nogil:
-        """What the term in a slot leaves to the others and to the candidate, which has a coefficient for every output
-        then. It has left the span, where it was in a place."""
+        """What the term in a slot, which has left its place in the span, leaves to the others and to the candidate. That
+        has a coefficient for every output then."""
         cdef Py_ssize_t row, k, j, n = self.span.n - 1      # the last is the candidate
         cdef int channel
         cdef const double* column = self.span.column

@@ -58,7 +58,7 @@ cdef class Watch:
     cdef int status             # what has been seen first
 
     def __init__(self, double nu, bint holds_margin):
-        """Blocks are so long that about ten errors are due in each, but not in step with a scalar that swings by 1 / nu."""
+        # Blocks are so long that about ten errors are due in each, but not in step with a scalar that swings by 1 / nu.
         self.block = 0 if nu <= 0.0 else <long long> fmax(200.0, 10.38 / nu)
         self.low = self.last_low = INFINITY
         self.high = self.last_high = -INFINITY
@@ -87,7 +87,6 @@ cdef class Watch:
         self.low, self.high, self.rows = INFINITY, -INFINITY, 0
 
     cdef void score(self, double score, double y) noexcept nogil:
-        """See a score of a regression and its target."""
         self.largest = fmax(self.largest, fabs(y))
         self.wild *= LATE
         if self.largest > 0.0 and fabs(score) > 10.0 * self.largest:
@@ -101,7 +100,6 @@ cdef class Watch:
         self.largest_k, self.largest_weight = fmax(self.largest_k, k), fmax(self.largest_weight, weight)
 
     cdef void step(self, double eta, double first) noexcept nogil:
-        """See an adapted step."""
         if eta < 1e-6 * first:
             self.still += 1
             if self.still >= STILL:
@@ -118,54 +116,47 @@ cdef enum:
 cdef class Trial:
     """The model against the constant that is best so far: the most frequent class, or the mean of the targets.
 
-    A trial compares each prediction, made before its example was learned, with that of the constant. G is what the
-    model has gained on it in a block of examples, in mistakes or in the loss, and G / sqrt(sum of squared gains),
-    nearly normal if there is no difference, says whether that is more than chance. Who is clearly better has passed,
-    and is watched no more. Who is clearly worse has failed; so has, in all blocks but the first, which is for learning,
-    who has gained less than a hundredth of the constant's loss, and no more than chance gives. Each block is twice as
-    long as the one before and has a verdict of its own; after some ten thousand examples nobody is watched any more.
+    Each prediction, made before its example was learned, is compared with that of the constant. G is what the model has
+    gained on it in a block of examples, in mistakes or in the loss, and G / sqrt(sum of squared gains), nearly normal
+    if there is no difference, says whether that is more than chance. Who is clearly better has passed, and is watched no
+    more. Who is clearly worse has failed; so has, in all blocks but the first, which is for learning, who has gained
+    less than a hundredth of the constant's loss, and no more than chance gives. Each block is twice as long as the one
+    before and has a verdict of its own; after some ten thousand examples nobody is watched any more.
     """
 
     cdef bint regression            # y is a number, or several
     cdef bint two_classes           # with one score, -1 and +1
     cdef object constants           # what a constant would say: means of the targets, or how frequent each class is
-    cdef double* answers_of_constant               # of `constants`
+    cdef double* answers_of_constant    # of `constants`
     cdef bint failed                # the latest verdict
     cdef long long block            # examples that are looked at together; 0 if the trial is over
     cdef long long rows             # of them so far
-    cdef double loss                # sums over the block: of the model's loss,
-    cdef double constant            # of the constant's,
+    cdef double loss, constant      # sums over the block: of the model's loss, of the constant's,
     cdef double constant_square     # of the squares of that,
     cdef double square              # and of the squared differences
-    cdef double weight              # of the examples in the block,
-    cdef double total               # and of all
+    cdef double weight, total       # of the examples in the block, and of all
     cdef Py_ssize_t leader          # the most frequent class
     cdef long long lost             # the latest block that was lost: examples,
-    cdef double lost_by             # mean loss of the model,
-    cdef double lost_to             # and of the constant
+    cdef double lost_by, lost_to    # mean losses of the model and of the constant
 
     def __init__(self, Py_ssize_t width, bint regression, bint two_classes):
         self.regression, self.two_classes = regression, two_classes
-        self.block = FIRST_BLOCK
-        self.set_constants(np.zeros(max(2, width)))             # two classes may have one output
+        self.block, self.constants = FIRST_BLOCK, np.zeros(0)
+        self.grow(width)
 
-    cdef int set_constants(self, constants) except -1:
-        """Go on with these constants: O(1)."""
-        cdef double* data = <double*> array_data(constants)
+    cdef int grow(self, Py_ssize_t width) except -1:
+        cdef double* data
+        constants = np.zeros(max(2, width))                     # two classes may have one output
+        constants[:len(self.constants)] = self.constants
+        data = <double*> array_data(constants)
         self.constants, self.answers_of_constant = constants, data
         return 0
-
-    def grow(self, Py_ssize_t width):
-        """Make room for labels that will join."""
-        constants = np.zeros(max(2, width))
-        constants[:len(self.constants)] = self.constants
-        self.set_constants(constants)
 
     def verdict(self):
         """(examples, mean loss of the model, that of the constant, the most frequent class) where it lost last."""
         return self.lost, self.lost_by, self.lost_to, self.leader
 
-    cdef void hold(self, const Loss* loss, Outputs outputs, Example e) noexcept nogil:
+    cdef void compare(self, const Loss* loss, Outputs outputs, Example e) noexcept nogil:
         """See whether the scores of an example were better than what a constant would have said. O(outputs)."""
         cdef Py_ssize_t l, y
         cdef double mine = 0.0, constant = 0.0, share
@@ -183,8 +174,17 @@ cdef class Trial:
             self.answers_of_constant[y] += e.weight
             if self.answers_of_constant[y] > self.answers_of_constant[self.leader]:
                 self.leader = y
-        if not is_first:                        # when no constant was known
-            self.update(mine, constant, e.weight)
+        if is_first:                            # no constant was known
+            return
+        mine, constant = e.weight * mine, e.weight * constant
+        self.loss += mine
+        self.constant += constant
+        self.constant_square += constant * constant
+        self.square += (constant - mine) * (constant - mine)
+        self.weight += e.weight
+        self.rows += 1
+        if self.rows >= self.block:
+            self.judge()
 
     cdef bint is_wrong(self, Outputs outputs, Example e, Py_ssize_t y) noexcept nogil:
         """Whether the scores of an example say another class than y. O(outputs)."""
@@ -196,20 +196,7 @@ cdef class Trial:
                 return True
         return False
 
-    cdef void update(self, double loss, double constant, double weight) noexcept nogil:
-        """Take in the losses of the model and of the constant at an example. O(1)."""
-        loss, constant = weight * loss, weight * constant
-        self.loss += loss
-        self.constant += constant
-        self.constant_square += constant * constant
-        self.square += (constant - loss) * (constant - loss)
-        self.weight += weight
-        self.rows += 1
-        if self.rows >= self.block:
-            self.judge()
-
     cdef void judge(self) noexcept nogil:
-        """The verdict on a block, and the next one. O(1)."""
         cdef double gain = self.constant - self.loss, chance = sqrt(self.square)
         cdef bint had_chances = self.constant * self.constant >= CHANCES * self.constant_square > 0.0
         self.failed = had_chances and (gain < -4.0 * chance
@@ -225,16 +212,6 @@ cdef class Trial:
 NORMS = Number("square", not_negative), Number("product"), Number("peak", not_negative)
 
 
-def learns_future(hypothesis):
-    """Whether labels learn before they join."""
-    return hypothesis.function.outputs.future
-
-
-def has_numbers(hypothesis):
-    """Whether it is of a regression."""
-    return hypothesis.regression
-
-
 @cython.final
 cdef class Hypothesis:
     """f(x, .) + b.
@@ -244,8 +221,9 @@ cdef class Hypothesis:
 
     FIELDS = (Count("t"), Array("offset", np.float64, ("labels",)), Array("offset_sum", np.float64, ("labels",)),
               Number("scalar"), Number("scalar_sum"), Number("gap", not_negative), Number("gap_weight", not_negative),
-              *NORMS, Record("future", *NORMS, when=learns_future),
-              Number("largest", not_negative, when=has_numbers), Number("wild", not_negative, when=has_numbers),
+              *NORMS, Record("future", *NORMS, when=lambda hypothesis: hypothesis.function.outputs.future),
+              Number("largest", not_negative, when=lambda hypothesis: hypothesis.regression),
+              Number("wild", not_negative, when=lambda hypothesis: hypothesis.regression),
               Inlined("function"), Inlined("rule"))
 
     cdef readonly Function function     # f
@@ -272,12 +250,8 @@ cdef class Hypothesis:
         code, scalar, nu, own_step = loss
         self.function, self.form, self.rule = function, form, form.rule
         self.now.loss = Loss(code, scalar, nu, own_step)
-        self.now.has_offset = offset
-        self.now.keeps_square = exact_norms
-        self.averages = average
-        self.exact_norms = exact_norms
-        self.regression = regression
-        self.radius = radius
+        self.now.has_offset, self.now.keeps_square = offset, exact_norms
+        self.averages, self.exact_norms, self.regression, self.radius = average, exact_norms, regression, radius
         self.watch = Watch(nu, holds_margin and not offset)
         self.set_offsets(np.zeros((2, function.width)))
         if against_constant:
@@ -286,18 +260,14 @@ cdef class Hypothesis:
         self.rule.stand_on(function)
 
     cdef int set_offsets(self, offsets) except -1:
-        """Go on with these offsets: O(1)."""
         cdef double* data = <double*> array_data(offsets)
         cdef Py_ssize_t width = offsets.shape[1]
         self.offsets, self.offset, self.offset_sum = offsets, data, data + width
         return 0
 
     def grow(self, Py_ssize_t width):
-        """Make room for labels that will join; those that learn ahead go on from the last output.
-
-        The function is the last to grow: if that fails, offsets and rule have more room than they need, and no harm is
-        done.
-        """
+        """Make room for labels that will join; those that learn ahead go on from the last output. If the function, the
+        last to grow, fails to, offsets and rule have more room than they need."""
         outputs = self.function.outputs
         known = outputs.n if outputs.future else self.function.width
         wider = np.zeros((2, max(width, self.function.width)))
@@ -333,10 +303,7 @@ cdef class Hypothesis:
     # ---- Evaluate -----------------------------------------------------------------------------
 
     cdef bint evaluate(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
-        """f(x_i, .) into e.bare (and v behind it), with the offsets into e.scores; False if they are not finite.
-
-        As `Function.evaluate`, for most functions O(terms).
-        """
+        """f(x_i, .) into e.bare (and v behind it), with the offsets into e.scores; False if they are not finite."""
         cdef Py_ssize_t l
         if not (isfinite(w.piece.own[i]) and self.function.point_is_finite(w, i)):
             e.failure = POINT
@@ -398,11 +365,8 @@ cdef class Hypothesis:
     # ---- Carry out ----------------------------------------------------------------------------
 
     cdef void carry_out(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
-        """Move the offsets, transform the old terms, append the new one, move the scalar, apply the budget.
-
-        O(outputs), and what the function and its budget take: O(1), unless a budget looks at the kernel or norms are
-        exact.
-        """
+        """Move the offsets, transform the old terms, append the new one, move the scalar, apply the budget. O(outputs),
+        and what function and budget take: O(1), unless a budget looks at the kernel or norms are exact."""
         cdef Py_ssize_t l, k, labels = self.function.outputs.n
         self.now.t += 1
         if self.follows_norm:
@@ -412,7 +376,7 @@ cdef class Hypothesis:
                 self.watch.score(e.scores[l], e.targets[l])
         self.scalar_sum += self.now.loss.scalar
         if self.trial is not None and self.trial.block:
-            self.trial.hold(&self.now.loss, self.function.outputs, e)
+            self.trial.compare(&self.now.loss, self.function.outputs, e)
         if self.watch.holds_margin:
             self.watch.margin(w.piece.own[i], e.weight)
         for l in range(labels):
@@ -441,7 +405,6 @@ cdef class Hypothesis:
             self.watch.step(self.rule.step_at(self.now.t), self.rule.step.rate)
 
     cdef void append(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
-        """Let the example enter; first see who has to go for it. As the budget's answer."""
         cdef Removal removal
         cdef Py_ssize_t evicted
         self.function.store(w, &e.term, w.piece.own[i])
@@ -462,7 +425,6 @@ cdef class Hypothesis:
             self.now.norms.product *= removal.shrink * removal.shrink
 
     cdef void let_expire(self, Scratch w) noexcept nogil:
-        """Drop the terms that a window has left behind. O(1) for each."""
         cdef Py_ssize_t slot = self.function.expiring(self.now.t)
         while slot != NOBODY:
             if self.exact_norms:
@@ -523,7 +485,6 @@ cdef class Hypothesis:
             self.subtract_over(&self.now.future, w, n_seen, n_seen + 1, own)
 
     cdef void over_labels(self, const Term* term, int channel, double* out) noexcept nogil:
-        """True coefficients of a term in a channel, over labels. O(outputs)."""
         cdef Py_ssize_t k
         memset(out, 0, self.function.outputs.n * sizeof(double))
         for k in range(term.n):
@@ -576,7 +537,6 @@ cdef class Hypothesis:
         return 0
 
     cdef double square(self) noexcept nogil:
-        """|f|^2 where it is known. O(1)."""
         return self.followed.square if self.follows_norm else self.now.norms.square
 
     cdef void follow_norm(self, Example e, double k) noexcept nogil:
@@ -600,7 +560,6 @@ cdef class Hypothesis:
     # ---- The function that predicts -----------------------------------------------------------
 
     cdef int channel(self) noexcept nogil:
-        """The channel that `score` evaluates. O(1)."""
         return self.function.frame.channels - 1 if self.averages and self.now.t and not self.shows_latest else 0
 
     cdef averaged(self, true):
@@ -618,7 +577,7 @@ cdef class Hypothesis:
                 out[l] = (e.bare[channel * width + l] + self.offset_sum[l]) / self.now.t
 
     def intercept(self, bint future=False):
-        """b, shape (labels,), of the one that predicts; with the output ahead of them, if asked."""
+        """b of the one that predicts, (labels,); with the output ahead of them, if asked, here and below."""
         rows = self.offsets[:, :self.function.outputs.n_seen + future]
         return rows[1] / self.now.t if self.averages and self.now.t else rows[0].copy()
 
@@ -638,7 +597,6 @@ cdef class Hypothesis:
         return self.averaged(self.function.forest.component(self.function, j, points, self.channel(), n_seen))
 
     def additive_square(self, bint future=False):
-        """|f|^2 of an additive function."""
         labels = self.function.outputs.n_seen + future
         return self.averaged(self.averaged(self.function.forest.square(self.function, self.channel(), labels)))
 
@@ -646,7 +604,6 @@ cdef class Hypothesis:
 
     @property
     def t(self):
-        """Number of examples learned."""
         return self.now.t
 
     @t.setter
@@ -655,11 +612,10 @@ cdef class Hypothesis:
 
     @property
     def status(self):
-        """What went wrong first, as a number: see `watch`. 0 for nothing."""
+        """What went wrong first, as a number: see `Watch`. 0 for nothing."""
         return self.noticed()
 
     cdef int noticed(self) noexcept nogil:
-        """The same without Python. O(1)."""
         if self.watch.status != NO_STATUS:
             return self.watch.status
         if self.watch.seen >= ENOUGH and self.now.loss.scalar > self.largest_score():
@@ -714,23 +670,22 @@ cdef class Hypothesis:
     def stored(self):
         labels = self.function.outputs.kept()
         return {"offset": self.offsets[0, :labels], "offset_sum": self.offsets[1, :labels],
-                "scalar": self.now.loss.scalar, "scalar_sum": self.scalar_sum,
-                "gap": self.now.pace.gap, "gap_weight": self.now.pace.weight, **self.now.norms,
-                "future": self.now.future,
+                "scalar": self.now.loss.scalar, "scalar_sum": self.scalar_sum, "gap": self.now.pace.gap,
+                "gap_weight": self.now.pace.weight, **self.now.norms, "future": self.now.future,
                 "largest": self.watch.largest, "wild": self.watch.wild}
 
     def resume(self, state):
-        labels, norms = len(state["offset"]), {name: state[name] for name in ("square", "product", "peak")}
-        self.now.t = state["t"]
-        self.now.loss.scalar, self.scalar_sum = state["scalar"], state["scalar_sum"]
+        labels = len(state["offset"])
+        self.now.t, self.now.loss.scalar, self.scalar_sum = state["t"], state["scalar"], state["scalar_sum"]
         self.now.pace = Pace(state["gap"], state["gap_weight"])
-        self.now.norms, self.now.future = norms, state.get("future", Norms(0.0, 0.0, 0.0))
+        self.now.norms = {name: state[name] for name in ("square", "product", "peak")}
+        self.now.future = state.get("future", Norms(0.0, 0.0, 0.0))
         self.offsets[0, :labels], self.offsets[1, :labels] = state["offset"], state["offset_sum"]
         if self.regression:
             self.watch.largest, self.watch.wild = state["largest"], state["wild"]
 
     def state(self):
-        """Everything that learning has changed, as named numbers and arrays; no scratch."""
+        """Everything that learning has changed, as named numbers and arrays."""
         return state_of(self)
 
     def restore(self, state):
@@ -739,7 +694,6 @@ cdef class Hypothesis:
         self.function.check_restored()
 
     def _check(self):
-        """Assert every invariant."""
         assert self.now.t >= 0 and np.isfinite(self.offsets).all()
         self.function._check()
         self.rule._check()
@@ -812,10 +766,8 @@ cdef class Engine(Backend):
         if growing and not self.outputs.can_grow():
             raise ValueError("the labels of a structure are fixed")
         Backend.__init__(self, "numbers" if hypothesis.regression else "classes", targets)
-        self.growing = growing
-        self.leaves_out = leaves_out
+        self.growing, self.leaves_out, self.spare = growing, leaves_out, []
         self.scaler, self.target_scaler = scaler, target_scaler
-        self.spare = []
 
     # ---- The loop -----------------------------------------------------------------------------
 
@@ -893,7 +845,6 @@ cdef class Engine(Backend):
         return self.function.new_scratch(), Example()
 
     cdef int take_back(self, tuple lent) except -1:
-        """It may be lent again: O(1)."""
         (<Scratch> lent[0]).let_go()
         with cython.critical_section(self):
             if len(self.spare) < MOST_SPARE:
@@ -984,7 +935,6 @@ cdef class Engine(Backend):
         return self.learn_row(self.scratch, self.example, i)
 
     cdef void commit(self, Py_ssize_t n) noexcept:
-        """As `Function.close`."""
         self.is_open = False
         self.function.close(self.scratch)
         if self.is_scaled:
@@ -1023,10 +973,10 @@ cdef class Engine(Backend):
 
         `scores` takes one row of `width` numbers per example, `steps`, `scalars` and `deviations` take one, and
         `half_widths`, for the `coverage` that `level_of` has found, one for each target. `norms` takes |f|: as the
-        hypothesis knows it, or as `norm()` says, if that is given. It is asked before every row, or to `follow` |f|
-        from there, at the beginning. `known`, three arrays, take what the scaler of targets knew before each row:
-        means, deviations and the share of all weight that the row has. In words to the user the first row is number
-        `earlier`. An error, or Ctrl-C, stops after the last complete row; `done` says how many rows that were.
+        hypothesis knows it, or as `norm()` says, if that is given, before every row or, to `follow` |f| from there, at
+        the beginning. `known`, three arrays, take what the scaler of targets knew before each row: means, deviations
+        and the share of all weight that the row has. In words to the user the first row is number `earlier`. An error,
+        or Ctrl-C, stops after the last complete row; `done` says how many rows that were.
         """
         cdef Py_ssize_t n = y.shape[0] // self.targets, first, rows, learned
         cdef Trace trace
@@ -1178,12 +1128,9 @@ cdef class Engine(Backend):
         return 0
 
     def decision(self, examples, *, bint trusted=False, int votes=0):
-        """f(x, .) + b for all rows or objects, shape (n, labels); changes nothing.
-
-        For votes = 1 or 2: the sum over all hypotheses since the first of their signs or scores; see `Terms.vote`.
-
-        FloatingPointError for a score that is not finite and, unless examples are `trusted` to be finite, for a row
-        whose square is not.
+        """f(x, .) + b for all rows or objects, shape (n, labels); for votes = 1 or 2, the sum over all hypotheses since
+        the first of their signs or scores. FloatingPointError for a score that is not finite and, unless examples are
+        `trusted` to be finite, for a row whose square is not.
         """
         cdef Py_ssize_t n = len(examples), labels = self.outputs.n_seen
         result = np.empty((n, labels))
@@ -1192,5 +1139,4 @@ cdef class Engine(Backend):
         return result
 
     def _check(self):
-        """Assert every invariant."""
         self.hypothesis._check()
