@@ -21,7 +21,6 @@ cdef class Rule:
     cdef long long last_size            # up to this one,
     cdef object size_error              # because this was raised for the next
     cdef readonly bint has_trace        # whether the function's second channel is the gradient trace v
-    cdef readonly bint per_feature      # whether each weight has a step of its own, which the function keeps
     cdef readonly bint looks_at_shrunk      # whether it looks at the scores of the hypothesis that it will have shrunk
     cdef bint moves_all                 # whether it moves all labels at once
     cdef readonly bint asks_loss        # whether it asks a Python loss itself, which is a rule's own way to move

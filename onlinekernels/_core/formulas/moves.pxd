@@ -42,13 +42,6 @@ cdef struct Step:
     const double* sizes # those that are tabled,
     long long first     # from this example on
 
-cdef struct Descent:
-    # What a step for each weight needs to know
-    double meta_rate            # mu
-    double memory               # lambda of V (7)
-    double regularization       # c
-    double curvature            # of losses whose gradients have no bound, otherwise 0
-
 cdef struct Pace:
     # How fast the scalar of a nu-loss moves that has a step of its own.
     double gap          # running mean of the distance between what the loss compares and its scalar
