@@ -548,16 +548,6 @@ cdef class Models:
             raise
         return 0
 
-    cdef Shares shared_out(self, Examples* examples, Py_ssize_t first, Py_ssize_t last, Py_ssize_t threads):
-        """The places first, ..., last - 1 of a call, for each of its threads."""
-        cdef Py_ssize_t i
-        if threads >= last - first:
-            threads = 1
-        cdef Shares shares = Shares(threads, first, last, zeros((threads, self.store.d, OK_LANES), self.dtype))
-        for i in range(threads):
-            shares.of[i].store, shares.of[i].examples = &self.store, examples
-        return shares
-
     def visit(self, X, const double[::1] y, double[::1] scores, *, groups=None, const unsigned char[::1] active=None,
               Py_ssize_t first, Py_ssize_t last, Py_ssize_t threads=1, bint learning=False, Py_ssize_t rows=0,
               Py_ssize_t n=0, dict keys=None, labels=None, unsigned char[::1] failed=None):
@@ -577,6 +567,7 @@ cdef class Models:
         cdef const int64_t[:, ::1] starts
         cdef Tally tally = Tally(0, -1, NONE)
         cdef Shares shares = None
+        cdef Py_ssize_t i
         examples.X = array_data(X)
         examples.n = X.shape[0]
         examples.y = <const double*> NULL if y is None or not len(y) else &y[0]
@@ -589,7 +580,10 @@ cdef class Models:
             if groups is not None:
                 blocks, starts, order = groups
                 examples.blocks, examples.starts, examples.order = &blocks[0], &starts[0, 0], &order[0]
-            shares = self.shared_out(&examples, first, last, threads)
+            threads = 1 if threads >= last - first else threads
+            shares = Shares(threads, first, last, zeros((threads, self.store.d, OK_LANES), self.dtype))
+            for i in range(threads):
+                shares.of[i].store, shares.of[i].examples = &self.store, &examples
         if learning:
             if keys:
                 self.enter(keys)

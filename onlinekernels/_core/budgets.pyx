@@ -1255,8 +1255,8 @@ cdef class ProjectingBudget(Budget):
         return self.span.n
 
     cdef void share_out(self, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place, double residual) noexcept nogil:
-        """What the term in a slot, which has left its place in the span, leaves to the others and to the candidate. That
-        has a coefficient for every output then."""
+        """What the term in a slot, which has left its place in the span, leaves to the others and to the candidate,
+        which has a coefficient for every output then."""
         cdef Py_ssize_t row, k, j, n = self.span.n - 1      # the last is the candidate
         cdef int channel
         cdef const double* column = self.span.column

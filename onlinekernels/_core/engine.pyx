@@ -42,6 +42,7 @@ cdef enum:
 cdef double LATE = 0.99         # what a wild score counts for, one score later,
 cdef double MANY = 8.0          # and how many of late mean that learning diverges
 
+
 @cython.final
 cdef class Watch:
     cdef long long block        # examples that are looked at together; 0 if there is no scalar to watch
@@ -118,7 +119,7 @@ cdef class Trial:
 
     Each prediction, made before its example was learned, is compared with that of the constant. G is what the model has
     gained on it in a block of examples, in mistakes or in the loss, and G / sqrt(sum of squared gains), nearly normal
-    if there is no difference, says whether that is more than chance. Who is clearly better has passed, and is watched no
+    if there is no difference, says whether that is more than chance. Who is clearly better has passed and is watched no
     more. Who is clearly worse has failed; so has, in all blocks but the first, which is for learning, who has gained
     less than a hundredth of the constant's loss, and no more than chance gives. Each block is twice as long as the one
     before and has a verdict of its own; after some ten thousand examples nobody is watched any more.
@@ -321,14 +322,17 @@ cdef class Hypothesis:
 
     cdef bint decide(self, Scratch w, Example e, Py_ssize_t i, const double* y, double weight) noexcept nogil:
         """The rule's move and the new term into the example; False if they are not finite. As `Form.decide`."""
+        cdef int j, last = self.function.frame.channels - 1
         e.move.scalar = e.move.compared = self.now.loss.scalar
         e.move.pace, e.move.norms, e.move.future = self.now.pace, self.now.norms, self.now.future
         e.targets, e.weight = y, weight
         e.all_labels = e.term.looked_at = e.term.stays_out = False
         if not (self.rule.has_step(self.now.t + 1, e) and self.form.decide(&self.now, self.offset, w.piece.own[i], e)):
             return False
-        if self.averages:
-            self.add_average(e)
+        if self.averages:                       # F <- F + f, with the f that made this prediction
+            for j in range(last):
+                e.move.transform[last][j] = 1.0 if j == 0 else 0.0
+            e.move.transform[last][last] = 1.0
         if not (is_bounded(e.move.scalar) and isfinite(e.move.transform[0][0]) and isfinite(e.move.norms.square)
                 and self.rule.is_finite(e) and (e.all_labels or coefficient_is_bounded(e.term.alpha[0], w.piece.own[i]))
                 and self.all_is_finite(e, w.piece.own[i])):
@@ -354,13 +358,6 @@ cdef class Hypothesis:
             if not is_bounded(self.offset[e.term.labels[j]] + e.term.offset[j]):
                 return False
         return self.rule.decide_offsets(self.function.outputs.n, self.offset, e)
-
-    cdef void add_average(self, Example e) noexcept nogil:
-        """F <- F + f, with the f that made this prediction. O(1)."""
-        cdef int last = self.function.frame.channels - 1, j
-        for j in range(last):
-            e.move.transform[last][j] = 1.0 if j == 0 else 0.0
-        e.move.transform[last][last] = 1.0
 
     # ---- Carry out ----------------------------------------------------------------------------
 
@@ -516,12 +513,6 @@ cdef class Hypothesis:
             if isfinite(square):
                 self.now.norms.square = self.now.norms.peak = fmax(0.0, square)
 
-    cdef int set_square(self, square) except -1:
-        """Between two examples: |f|^2, if it could be computed."""
-        if square is not None:
-            self.now.norms.square = self.now.norms.peak = max(0.0, square)
-        return 0
-
     # ---- |f| on the way -----------------------------------------------------------------------
 
     def show_latest(self, bint latest):
@@ -641,7 +632,8 @@ cdef class Hypothesis:
 
     def step_size(self):
         """eta of the latest example; of the first one before it has come."""
-        return self.rule.current_step(max(self.now.t, 1))
+        t = max(self.now.t, 1)
+        return self.rule.step_at(t) if self.rule.own_size is None else self.rule.own_size(t)
 
     def norms(self):
         """(<f, v>, |f|^2) as they are kept for SVMD, norm balls, ROMMA and ALMA."""
@@ -886,7 +878,9 @@ cdef class Engine(Backend):
         if self.growing and labels > self.outputs.n_seen:
             self.grow_for(labels)
         if self.hypothesis.norms_are_stale():
-            self.hypothesis.set_square(self.function.square_from_python())
+            square = self.function.square_from_python()
+            if square is not None:
+                self.hypothesis.now.norms.square = self.hypothesis.now.norms.peak = max(0.0, square)
         self.hypothesis.rule.open_steps(self.hypothesis.now.t, n)
         try:
             if self.target_scaler is not None:

@@ -11,7 +11,7 @@ from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
 from onlinekernels._core.formulas.losses cimport (INSENSITIVE, MULTICLASS_LOGISTIC, MULTICLASS_SQUARED,
                                                   SQUARED_INSENSITIVE, Loss, loss_compared, loss_curvature,
                                                   loss_derivative, loss_dust, loss_implicit, loss_scalar_gradient)
-from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, TABLED, Move, Shift, View,
+from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, TABLED, Shift, View,
                                                  coefficient_is_bounded, gradient_shift, gradient_shrink,
                                                  implicit_kernel, implicit_shift, implicit_shrink, move_scalar,
                                                  moved_square, shift_by, stand_still, step_size)
@@ -145,10 +145,6 @@ cdef class Rule:
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint future):
         """Make room for more labels than are known; those that learn ahead go on from the last one. O(width)."""
 
-    def current_step(self, long long t):
-        """eta of example t, the latest one. O(1)."""
-        return self.step_at(t) if self.own_size is None else self.own_size(t)
-
     def _check(self):
         """Assert every invariant."""
 
@@ -160,6 +156,7 @@ cdef class Rule:
 
 cdef enum:
     BLOCK = 16                          # labels that are compared at a time
+
 
 class BadLoss(Exception):
     """What is wrong with a loss in Python, and what kind of an error that is."""
@@ -601,12 +598,9 @@ cdef class ConvexStep:
                          double y) except -1:
         """h(u) <= g = h(w) for u < w, up to rounding: that of scores may be large beside a slope that is nearly 0."""
         if h - g > ROUNDING * fmax(fabs(first), fmax(fabs(h), fabs(g))):
-            raise BadLoss(
-                ValueError,
-                f"{type(self.loss).__name__} is not convex, and has no implicit step; with NORMA it works. Its derivative "
-                f"should not fall, and is {side * h:.6g} at {z + side * u * k:.6g} and {side * g:.6g} at "
-                f"{z + side * w * k:.6g} for y = {y:.6g}",
-            )
+            raise BadLoss(ValueError, f"{type(self.loss).__name__} is not convex, and has no implicit step; with NORMA "
+                          f"it works. Its derivative should not fall, and is {side * h:.6g} at {z + side * u * k:.6g} "
+                          f"and {side * g:.6g} at {z + side * w * k:.6g} for y = {y:.6g}")
         return 0
 
 

@@ -170,21 +170,6 @@ cdef inline void meta_transform(double eta, double c, double memory, Move* move)
     move.transform[1][1] = shrink * regular(memory)
 
 
-cdef inline void meta_norms(double eta, double c, double memory, double xi_f, double xi_kxi,
-                            double chi_f, double xi_v_next, const Norms* old, Norms* new) noexcept nogil:
-    """V (46)-(49): <f, v> and |f|^2 after the step.
-
-    xi_f, xi_kxi, chi_f are xi'f(x), xi'K xi, chi'f(x); xi_v_next is xi'v_{t+1}(x).
-    """
-    cdef double shrink = 1.0 - eta * c
-    cdef double f_g = c * old.square + xi_f                                 # (48)
-    cdef double f_v = shrink * memory * old.product - eta * f_g - eta * memory * chi_f  # (47), erratum
-    new.product = shrink * f_v - eta * xi_v_next                            # (46)
-    new.square = shrink * shrink * old.square - 2.0 * eta * shrink * xi_f + eta * eta * xi_kxi  # (49)
-    if new.square < 0.0:
-        new.square = 0.0
-
-
 cdef inline double implicit_grip(const Loss* loss, double size, double alpha, double score, double target,
                                  double k) noexcept nogil:
     """If what an implicit step starts from is larger by u at x, the new coefficient is smaller by grip u.
@@ -211,7 +196,10 @@ cdef inline void trace_transform(double shrink, double memory, Move* move) noexc
 
 cdef inline void moved_norms(const Move* move, double a_f, double a_v, double b_f, double aka, double akb,
                              const Norms* old, Norms* new) noexcept nogil:
-    """<f, v> and |f|^2 after old coefficients are transformed and the term (a, b) has come, with a'f(x) and so on."""
+    """<f, v> and |f|^2 after old coefficients are transformed and the term (a, b) has come, with a'f(x) and so on.
+
+    V (46)-(49), with an erratum: the printed <f, v> leaves out chi.
+    """
     cdef double shrink = move.transform[0][0], mixed = move.transform[1][0], kept = move.transform[1][1]
     new.product = (shrink * (mixed * old.square + kept * old.product + b_f) + mixed * a_f + kept * a_v + akb)
     new.square = fmax(0.0, shrink * shrink * old.square + 2.0 * shrink * a_f + aka)
