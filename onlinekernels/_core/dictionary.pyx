@@ -168,10 +168,7 @@ cdef class Observer:
 
     cdef int prepare(self, Py_ssize_t capacity) except -1:
         """There may soon be so many slots: get what memory that needs. What is in tables of the dictionary follows
-        anyway.
-
-        O(capacity).
-        """
+        anyway. O(capacity)."""
         return 0
 
     cdef void moved(self) noexcept:
@@ -446,10 +443,7 @@ cdef class Dictionary:
 
     cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil:
         """Inner products of a slot's own point with all slots in use, into piece.slot_inner, distances into
-        piece.slot_l1.
-
-        O(n d).
-        """
+        piece.slot_l1. O(n d)."""
         pass
 
     cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1:

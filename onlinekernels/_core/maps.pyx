@@ -28,11 +28,7 @@ as_type = quiet(np.ndarray.astype)
 cdef class FeatureMap:
     """phi(x), `size` numbers for every example x.
 
-    Parameters
-    ----------
-    examples : tuple
-        (number of features, whether rows are sparse, whether they are float32); otherwise they are float64.
-    size : int
+    `examples` are (number of features, whether rows are sparse, whether they are float32); otherwise they are float64.
 
     It knows nothing of weights. Who uses it calls `make_ready(piece)` once, says what the call is about (piece.source,
     and for dense rows piece.source_data), and then calls `map_rows` for each piece of rows. A map may choose its
@@ -295,17 +291,8 @@ cdef class SumMap(FeatureMap):
 cdef class FourierMap(FeatureMap):
     """sqrt(scale / n) (cos <w_1, x>, ..., cos <w_n, x>, sin <w_1, x>, ..., sin <w_n, x>), Rahimi and Recht.
 
-    Parameters
-    ----------
-    examples
-        As for `FeatureMap`.
-    scale : float
-    size : int
-        2 n.
-    draw : callable
-        Frequencies (columns, n) of examples with so many columns; those of one do not depend on how many there are.
-    name : str
-        What names in the state begin with.
+    `draw` gives frequencies (columns, n) of examples with so many columns; those of one do not depend on how many there
+    are. Names in the state begin with `name`.
     """
 
     # Of the frequencies, which follow from the seed, one is kept to see whether they still do.

@@ -7,6 +7,7 @@ from onlinekernels._core.arrays import check_array
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame_row
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot
 from onlinekernels._core.functions cimport N_SHARED, OWN, Function, Outputs, Scratch, Term
+from onlinekernels._core.functions import rows_of_channels
 from onlinekernels._core.maps cimport FeatureMap
 from onlinekernels._core.points cimport attach_rows
 from onlinekernels._core.schema import Array, Inlined, restore, state_of
@@ -15,18 +16,13 @@ cdef enum WeightsBuffer:
     FEATURES = N_SHARED
 
 
-def weight_rows(function, sizes):
-    """How many rows of weights a state has."""
-    return function.channels * sizes["labels"]
-
-
 cdef class Weights(Function):
     """f(x, y) = scale <w_y, x>.
 
     Rows are float64.
     """
 
-    FIELDS = *Function.FIELDS, Array("weights", np.float64, (weight_rows, "length"))
+    FIELDS = *Function.FIELDS, Array("weights", np.float64, (rows_of_channels, "length"))
 
     cdef readonly Py_ssize_t length     # weights of one output
     cdef readonly object weights        # (channels * width, length) in frame coordinates

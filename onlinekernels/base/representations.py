@@ -406,7 +406,7 @@ class Trees(_OnTrees):
         raise AttributeError("This kernel with an unlimited budget keeps knots, not terms: see knots_.")
 
     def n_terms(self, state):
-        return int(state.function.forest.tree.counts(0).sum())
+        return int(state.function.forest.tree.contents(0)[1].sum())
 
     def knots(self, state):
         """The knots of each coordinate, ascending, as they came."""
