@@ -30,10 +30,10 @@ cdef class FeatureMap:
 
     `examples` are (number of features, whether rows are sparse, whether they are float32); otherwise they are float64.
 
-    It knows nothing of weights. Who uses it calls `make_ready(piece)` once, says what the call is about (piece.source,
-    and for dense rows piece.source_data), and then calls `map_rows` for each piece of rows. A map may choose its
-    features by the examples that it meets. As long as it `grows()`, pieces that are learned must have one row, and
-    `change` comes before it. A map that has something to save has a `prefix` for its names.
+    It knows nothing of weights. Who uses it says what a call is about (`attach`), and then calls `map_rows` for each
+    piece of rows. A map may choose its features by the examples that it meets. As long as it `grows()`, pieces that are
+    learned must have one row, and `change` comes before it. A map that has something to save has a `prefix` for its
+    names.
     """
 
     FIELDS = ()
@@ -72,9 +72,11 @@ cdef class FeatureMap:
         is 0 for those learned before, and so is its weight. O(size^2)."""
         pass
 
-    cdef int make_ready(self, Piece piece) except -1:
-        """Pieces below the call's, where it needs them: O(depth)."""
+    cdef int attach(self, Piece piece, examples) except -1:
+        """What a call is about, for this map and, on pieces below the call's, for those below: O(depth)."""
         cdef Py_ssize_t level
+        piece.source = examples
+        piece.source_data = NULL if self.sparse else array_data(examples)
         for level in range(self.depth):  # no-cython-lint
             if piece.under is None:
                 piece.under = Piece()
@@ -97,10 +99,7 @@ cdef class FeatureMap:
         cdef double* out
         features = np.zeros((n + 1, self.size))
         out = <double*> array_data(features)
-        self.make_ready(piece)
-        piece.source = examples
-        if not self.sparse:
-            piece.source_data = array_data(examples)
+        self.attach(piece, examples)
         for first in range(0, n, 256):
             self.map_rows(piece, first, min(256, n - first), False, out + first * self.size, self.size)
         return features[:n]

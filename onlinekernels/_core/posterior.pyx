@@ -1259,14 +1259,8 @@ cdef class WeightsPosterior(Posterior):
         self.n = map.size
         np.fill_diagonal(self.covariance[:self.n, :self.n], 1.0)
 
-    cdef int make_ready(self, Scratch w) except -1:
-        Function.make_ready(self, w)
-        return self.map.make_ready(w.piece)
-
     cdef int attach(self, Scratch w, examples) except -1:
-        w.piece.source = examples
-        w.piece.source_data = NULL if self.map.sparse else array_data(examples)
-        return 0
+        return self.map.attach(w.piece, examples)
 
     cdef Py_ssize_t piece_rows(self):
         return 1 if self.map.grows() else Posterior.piece_rows(self)

@@ -798,37 +798,41 @@ cdef class Forest:
             self.low, self.stretch = map(np.concatenate, zip(*maps))
             self.low_data = <double*> array_data(self.low)
             self.stretch_data = <double*> array_data(self.stretch)
-        self.tree = self.empty(self.width)
+        self.load([])
         self.span = self.n_trees * self.tree.stride
-
-    def empty(self, Py_ssize_t width):
-        """Trees without terms."""
-        return Tree(self.kernels, self.n_trees, self.channels * width, self.n_features)
 
     cdef void take_over(self, Tree tree, Py_ssize_t width) noexcept:
         """Go on with trees for so many outputs."""
         self.tree, self.width = tree, width
 
+    def contents(self, Py_ssize_t labels):
+        """(keys, counts, stored coordinates (channels, labels, keys), sizes) of each tree."""
+        found = [self.tree.contents(j) for j in range(self.n_trees)]
+        return [(keys, counts, self.by_channel(values, labels), sizes) for keys, counts, values, sizes in found]
+
+    def planted(self, contents, Py_ssize_t width):
+        """Trees for so many outputs with these contents, which may have fewer: the others are 0."""
+        planted = Tree(self.kernels, self.n_trees, self.channels * width, self.n_features)
+        for j, (keys, counts, values, sizes) in enumerate(contents):
+            rows = np.zeros((self.channels, width, len(keys)))
+            rows[:len(values), :values.shape[1]] = values
+            planted.load(j, keys, counts, rows.reshape(self.channels * width, len(keys)), sizes)
+        return planted
+
     def wider(self, Py_ssize_t width):
         """The trees with room for more outputs."""
-        return self.planted(width, self.width, self.width)
+        return self.planted(self.contents(self.width), width)
+
+    def load(self, contents):
+        """Go on with these contents."""
+        self.take_over(self.planted(contents, self.width), self.width)
 
     def copy_last(self, Py_ssize_t n):
         """Outputs from the n-th on become what the one before them is."""
-        self.take_over(self.planted(self.width, n, n - 1), self.width)
-
-    def planted(self, Py_ssize_t width, Py_ssize_t n, Py_ssize_t source):
-        """Trees with the first n outputs, and behind them up to `width` what output `source` is, 0 if there is none."""
-        cdef Py_ssize_t j
-        planted = self.empty(width)
-        for j in range(self.n_trees):
-            keys, counts, values, sizes = self.tree.contents(j)
-            values = values.reshape(self.channels, self.width, len(keys))
-            moved = np.zeros((self.channels, width, len(keys)))
-            moved[:, n:] = values[:, source:source + 1] if source < self.width else 0.0
-            moved[:, :n] = values[:, :n]
-            planted.load(j, keys, counts, moved.reshape(self.channels * width, len(keys)), sizes)
-        return planted
+        contents = self.contents(self.width)
+        for _, _, values, _ in contents:
+            values[:, n:] = values[:, n - 1:n]
+        self.load(contents)
 
     # ---- In the loop --------------------------------------------------------------------------
 
@@ -876,8 +880,8 @@ cdef class Forest:
         """k(x, x) of an example."""
         return self.tree.value(x, x) + self.noise
 
-    cdef Py_ssize_t rows_of(self, TreeScratch w, const Term* term) noexcept nogil:
-        """Which rows of the trees a term touches, and its coordinates there."""
+    cdef void change(self, TreeScratch w, const double* x, const Term* term, bint enters) noexcept nogil:
+        """Add a term at a mapped point, or take it out again."""
         cdef Py_ssize_t n = 0, k
         cdef int channel
         for channel in range(self.channels):
@@ -885,17 +889,10 @@ cdef class Forest:
                 w.touched[n] = <int> (channel * self.width + term.labels[k])
                 w.touched_values[n] = term.stored[n]
                 n += 1
-        return n
-
-    cdef void put(self, TreeScratch w, const double* x, const Term* term) noexcept nogil:
-        """Add a term at a mapped point."""
-        cdef Py_ssize_t n = self.rows_of(w, term)
-        self.tree.put(x, w.touched_values, w.touched, n)
-
-    cdef void take(self, TreeScratch w, const double* x, const Term* term) noexcept nogil:
-        """Take a term out again."""
-        cdef Py_ssize_t n = self.rows_of(w, term)
-        self.tree.take(x, w.touched_values, w.touched, n)
+        if enters:
+            self.tree.put(x, w.touched_values, w.touched, n)
+        else:
+            self.tree.take(x, w.touched_values, w.touched, n)
 
     # ---- For Python ---------------------------------------------------------------------------
 
@@ -950,26 +947,17 @@ cdef class Forest:
             total += self.noise * np.sum(alpha * [self.outputs.kappa_times(row) for row in alpha])
         return float(total)
 
-    def load(self, contents):
-        """Trees with (keys, counts, values of shape (channels, labels, keys), sizes) for each coordinate."""
-        tree = self.empty(self.width)
-        for j, (keys, counts, values, sizes) in enumerate(contents):
-            rows = np.zeros((self.channels, self.width, len(keys)))
-            rows[:len(values), :values.shape[1]] = values
-            tree.load(j, keys, counts, rows.reshape(self.channels * self.width, len(keys)), sizes)
-        self.tree = tree
-
     def stored(self):
         """Keys, counts and stored coordinates of all knots, one coordinate after another, and the trees' shapes."""
         labels = self.outputs.kept()
-        contents = [self.tree.contents(j) for j in range(self.n_trees)]
-        values = np.concatenate([values for _, _, values, _ in contents], axis=1)
+        contents = self.contents(labels)
+        values = np.concatenate([values for _, _, values, _ in contents], axis=2)
         levels = [[len(sizes), *map(len, sizes)] for _, _, _, sizes in contents]
         sizes = [size for _, _, _, coordinate in contents for size in coordinate]
         return {
             "tree_keys": np.concatenate([keys for keys, _, _, _ in contents]),
             "tree_counts": np.concatenate([counts for _, counts, _, _ in contents]),
-            "tree_values": self.by_channel(values, labels).reshape(self.channels * labels, values.shape[1]),
+            "tree_values": values.reshape(self.channels * labels, values.shape[2]),
             "tree_levels": np.concatenate([np.array(level, dtype=np.int64) for level in levels]),
             "tree_sizes": np.concatenate([np.zeros(0, dtype=np.int32), *sizes]),
         }
@@ -1057,7 +1045,7 @@ cdef class Trees(Function):
         self.make_true(w, last, out)
 
     cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
-        self.forest.put(<TreeScratch> w, (<TreeScratch> w).places + i * self.forest.span, term)
+        self.forest.change(<TreeScratch> w, (<TreeScratch> w).places + i * self.forest.span, term, True)
 
     cdef void fold(self, Scratch w) noexcept nogil:
         if self.frame.channels == 1 and self.frame.p[0][0] == 0.0:
@@ -1166,16 +1154,16 @@ cdef class BudgetedTrees(Terms):
     cdef void plant(self, Scratch w, Py_ssize_t slot) noexcept nogil:
         """Add a term of the dictionary to the trees."""
         self.terms.read(slot, &w.old)
-        self.forest.put(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old)
+        self.forest.change(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old, True)
 
     cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil:
         self.terms.read(slot, &w.old)
-        self.forest.take(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old)
+        self.forest.change(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old, False)
         Terms.drop(self, w, slot)
 
     cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
         Terms.add(self, w, term, i, t)
-        self.forest.put(<TreeScratch> w, (<TreeScratch> w).places + i * self.forest.span, term)
+        self.forest.change(<TreeScratch> w, (<TreeScratch> w).places + i * self.forest.span, term, True)
 
     cdef void fold(self, Scratch w) noexcept nogil:
         """Fold the terms, and plant them anew."""
