@@ -27,8 +27,9 @@ from onlinekernels._core.combiners import LeastSquares, interval_ends
 from onlinekernels._core.pool cimport Pool
 from onlinekernels._core.targets cimport TargetScaler
 from onlinekernels._core.transforms cimport Transform
+from onlinekernels._core.arrays import check_array
 from onlinekernels._core.transforms import SeriesDifferences
-from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, Parts, assign, at_least,
+from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, Parts, Size, assign, at_least,
                                         not_negative, ordered, restore, state_of)
 
 cdef enum:
@@ -601,6 +602,11 @@ cdef void run_task(void* ensemble, Py_ssize_t k) noexcept nogil:
     (<Ensemble> ensemble).run_member((<Ensemble> ensemble).order[k])
 
 
+def baseline_size(ensemble, sizes):
+    """Numbers in an ensemble's `baseline`."""
+    return 1 + (ensemble.targets or sizes["n_seen"])
+
+
 cdef class Ensemble(Backend):
     """Members, what their rows go through first, and a combiner.
 
@@ -653,6 +659,9 @@ cdef class Ensemble(Backend):
     cdef public long long t             # rows learned
     cdef readonly object losses         # mistakes or squared errors of each member, and of all together
     cdef double* loss_sums
+    cdef readonly object baseline       # weight of all rows, and means of their targets or weights of their labels
+    cdef double* baseline_data
+    cdef Py_ssize_t n_baseline
     cdef public list history            # (t, weights, losses so far)
     cdef public Py_ssize_t stride       # rows between two entries
     cdef public Py_ssize_t n_jobs       # threads that are wanted
@@ -710,6 +719,7 @@ cdef class Ensemble(Backend):
         self.loss_sums, self.losses = <double*> array_data(losses), losses
         self.ring = <void**> array_data(self.memory_of_ring)
         self.link()
+        self.set_baseline(np.zeros(1 + targets))
 
     cdef void link(self) noexcept:
         """Let compiled code find the members."""
@@ -813,6 +823,8 @@ cdef class Ensemble(Backend):
         self.prepare()
         self.outputs = self.outputs_for(labels)
         self.reserve(n, self.outputs)
+        if not self.targets and len(self.baseline) < 1 + self.outputs:
+            self.set_baseline(np.concatenate([self.baseline, np.zeros(self.outputs)]))
         self.y, self.weights, self.first, self.rows = y, weights, first, n
         try:
             for transform in self.transforms.values():
@@ -1027,7 +1039,7 @@ cdef class Ensemble(Backend):
 
     cdef void combine(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         """Combine rows that the members have tested, and learn from them whom to trust."""
-        cdef Py_ssize_t i = begin, stop, m = self.combiner.n_members, o = self.outputs, g = self.groups
+        cdef Py_ssize_t i = begin, j, stop, m = self.combiner.n_members, o = self.outputs, g = self.groups
         cdef const double* y = self.y
         cdef double* combined = self.combined
         cdef double* deviations = self.deviations
@@ -1042,7 +1054,10 @@ cdef class Ensemble(Backend):
                 self.combiner.run(stop - i, o, self.table + i * m * o, y + i * g, self.n_seen_before + i,
                                   self.counts + i, self.enabled, combined + i * o, deviations + i * g)
             else:
-                self.answer_nothing(stop - i, o, combined + i * o, deviations + i * g)
+                stop = i + 1
+                self.answer_nothing(1, o, combined + i * o, deviations + i * g)
+            for j in range(i, stop):
+                self.count_target(j)
             i = stop
         self.finish(begin, end)
         self.count_losses(begin, end)
@@ -1052,14 +1067,40 @@ cdef class Ensemble(Backend):
 
     cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined,
                              double* deviations) noexcept nogil:
-        """Where all members are disabled: the running mean, where there is one."""
-        cdef Py_ssize_t i
+        """Where all members are disabled: the running mean, or how frequent labels were."""
+        cdef Py_ssize_t i, j
+        cdef double* baseline = self.baseline_data
         for i in range(n * outputs):
-            combined[i] = -1.0 if not self.targets else 0.0
+            j = 1 + i % outputs
             if self.fences is not None:
                 combined[i] = self.fences.mean_data[i % outputs]
+            elif self.targets:
+                combined[i] = baseline[j]
+            else:
+                combined[i] = -1.0
+                if j < self.n_baseline and baseline[0] > 0.0:
+                    combined[i] = 2.0 * baseline[j] / baseline[0] - 1.0
         for i in range(n * self.groups):
             deviations[i] = 1.0
+
+    cdef int set_baseline(self, baseline) except -1:
+        """Go on with this weight of all rows, and these means or weights."""
+        self.baseline_data, self.baseline, self.n_baseline = <double*> array_data(baseline), baseline, len(baseline)
+        return 0
+
+    cdef void count_target(self, Py_ssize_t i) noexcept nogil:
+        """Row i counts in what is answered where all members are disabled."""
+        cdef Py_ssize_t j
+        cdef double* baseline = self.baseline_data
+        cdef double weight = 1.0 if self.weights == NULL else self.weights[i]
+        if self.is_novelty or not weight > 0.0:
+            return
+        baseline[0] += weight
+        if not self.targets:
+            baseline[1 + <Py_ssize_t> self.y[i]] += weight
+        for j in range(self.targets):
+            if self.y[i * self.targets + j] == self.y[i * self.targets + j]:    # no hole in a series
+                baseline[1 + j] += weight / baseline[0] * (self.y[i * self.targets + j] - baseline[1 + j])
 
     cdef void finish(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         """What is answered: probabilities are calibrated, and innovations followed, by which intervals go."""
@@ -1282,7 +1323,7 @@ cdef class Ensemble(Backend):
                 raise signal
             member.backend.resolve()
         if all(member.disabled for member in self.members):
-            answer = "the running mean" if self.fences else "nothing"
+            answer = "nothing" if self.is_novelty else "the running mean" if self.targets else "the most frequent class"
             self.warn(f"All members are disabled, and the ensemble answers {answer}.")
         return 0
 
@@ -1382,8 +1423,8 @@ cdef class Ensemble(Backend):
     # ---- State --------------------------------------------------------------------------------
 
     FIELDS = (
-        Count("t"), Count("n_seen"), Count("stride", at_least(SPACING)),
-        Buffer("losses", not_negative), Buffer("latest"),
+        Count("t"), Size("n_seen"), Count("stride", at_least(SPACING)),
+        Buffer("losses", not_negative), Buffer("latest"), Array("baseline", float, (baseline_size,)),
         Array("times", np.int64, ("entries",), ordered),
         Array("past_weights", float, ("entries", "groups", "n_members")),
         Array("past_losses", float, ("entries", "n_losses")),
@@ -1399,8 +1440,8 @@ cdef class Ensemble(Backend):
         """The history as arrays."""
         n, m, columns = len(self.history), len(self.members), list(zip(*self.history)) or [(), (), ()]
         times, weights, losses = (np.array(column) for column in columns)
-        return {"times": times.astype(np.int64), "past_weights": weights.reshape(n, self.groups, m),
-                "past_losses": losses.reshape(n, m + 1)}
+        return {"baseline": self.baseline_of_seen(), "times": times.astype(np.int64),
+                "past_weights": weights.reshape(n, self.groups, m), "past_losses": losses.reshape(n, m + 1)}
 
     def fits(self, state):
         """Members, transforms and the history have seen the same rows."""
@@ -1420,8 +1461,15 @@ cdef class Ensemble(Backend):
         """Take over a checked state."""
         past = zip(state["times"].tolist(), state["past_weights"].copy(), state["past_losses"].copy())
         self.history, self.looked = list(past), state["t"]
-        past = "times", "past_weights", "past_losses"
+        self.set_baseline(state["baseline"].copy())
+        past = "times", "past_weights", "past_losses", "baseline"
         assign(self, {name: value for name, value in state.items() if name not in past})
+
+    def baseline_of_seen(self):
+        """`baseline`, of the labels that were seen."""
+        known = np.zeros(1 + (self.targets or self.n_seen))
+        known[:len(self.baseline)] = self.baseline[:len(known)]
+        return known
 
     def restore(self, state):
         """The same, but for the members, which there are already."""
@@ -1518,12 +1566,20 @@ cdef class SelfTuning(Ensemble):
         self.sampled = min(max(window // 5, SAMPLED[0]), SAMPLED[1])
         self.checked, self.refreshes = -1, []
         self.plan(FIRST_REFRESH)
-        # a block that is rolled back must not replace what is kept
-        self.capacity = window + self.span(window) + BLOCK
-        self.kept_array, self.loss_array = np.zeros((self.capacity, width)), np.zeros((LOSSES, 2))
-        self.kept, self.losses_kept = <double*> array_data(self.kept_array), <double*> array_data(self.loss_array)
+        self.capacity, self.kept_array, self.loss_array = 0, np.zeros((0, width)), np.zeros((LOSSES, 2))
+        self.losses_kept = <double*> array_data(self.loss_array)
         self.units, self.memory_of_shares = np.ones(self.groups), np.zeros(m * self.groups)
         self.unit, self.shares = <double*> array_data(self.units), <double*> array_data(self.memory_of_shares)
+
+    cdef int reserve_rows(self, long long rows) except -1:
+        """Let the ring of rows hold the first so many, until it is full; before, row t is at t."""
+        # a block that is rolled back must not replace what is kept
+        cdef Py_ssize_t most = self.window + self.span(self.window) + BLOCK
+        if self.capacity < min(most, rows):
+            kept = np.zeros((min(most, max(rows, 2 * self.capacity)), self.kept_array.shape[1]))
+            kept[:self.capacity] = self.kept_array
+            self.kept, self.kept_array, self.capacity = <double*> array_data(kept), kept, len(kept)
+        return 0
 
     # ---- A block ------------------------------------------------------------------------------
 
@@ -1535,6 +1591,11 @@ cdef class SelfTuning(Ensemble):
         if self.frozen:
             return rows
         return max(1, min(rows, (self.begin if self.pending is None else self.pending.until) - self.t))
+
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t labels) except -1:
+        self.reserve_rows(self.t + n)
+        return Ensemble.open(self, first, n, y, weights, labels)
 
     cpdef Py_ssize_t stagger(self, Py_ssize_t place) noexcept:
         cdef Member member
@@ -1830,7 +1891,7 @@ cdef class SelfTuning(Ensemble):
         first = self.first_kept if self.pending is None else min(self.first_kept, self.pending.first)
         X, y, weights = self.rows_kept(first, self.t)
         return {
-            "t": self.t, "n_seen": self.n_seen,
+            "t": self.t, "n_seen": self.n_seen, "baseline": self.baseline_of_seen(),
             **({} if self.intervals is None else {"intervals": state_of(self.intervals)}),
             "combiner": state_of(self.combiner), "changes": state_of(self.changes),
             "members": {member.name: self.maker.state_of(member) for member in self.members},
@@ -1851,6 +1912,7 @@ cdef class SelfTuning(Ensemble):
                 Count(name).check(found[name], self, {})
         self.t, self.n_seen = state["t"], state["n_seen"]
         began, due, oldest, first_loss = (clock[name] for name in ("began", "due", "oldest", "first_loss"))
+        self.set_baseline(check_array(state["baseline"], "baseline", float, (1 + (self.targets or self.n_seen),)).copy())
         if max(began, oldest, first_loss) > self.t:
             raise ValueError("the clock of refreshes is ahead of the rows")
         self.began, self.oldest, self.first_loss = began, oldest, first_loss
@@ -1899,6 +1961,7 @@ cdef class SelfTuning(Ensemble):
             raise ValueError("the rows that are kept are not numbers")
         if not self.targets and not ((y >= 0) & (y < self.n_seen) & (y == np.floor(y))).all():
             raise ValueError("the rows that are kept have labels that are none")
+        self.reserve_rows(self.t)
         self.kept_array[np.arange(first, self.t) % self.capacity] = np.column_stack([X, y, weights])
 
     def _check(self):

@@ -14,7 +14,7 @@ import numpy as np
 from onlinekernels._core import linalg as core
 from onlinekernels._core.transforms import Metric, normal_scores
 
-__all__ = ["Evidence", "Features", "Settings", "gradient_axes"]
+__all__ = ["descend", "Evidence", "Features", "Settings", "gradient_axes"]
 
 # ---- Features --------------------------------------------------------------------------------------------------------
 
@@ -243,7 +243,7 @@ HALVINGS = 12  # before a line is given up
 
 
 def descend(function, start, steps):
-    """(point, value) after at most `steps` steps downhill; never above the start. A generator, with a step for each
+    """(point, value) after at most `steps` steps downhill, never above the start; a generator, with a step for each
     value of the function.
 
     `function` gives (value, gradient) at a point. A value that is not finite is a step too far.
