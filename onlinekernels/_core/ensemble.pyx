@@ -1912,7 +1912,8 @@ cdef class SelfTuning(Ensemble):
                 Count(name).check(found[name], self, {})
         self.t, self.n_seen = state["t"], state["n_seen"]
         began, due, oldest, first_loss = (clock[name] for name in ("began", "due", "oldest", "first_loss"))
-        self.set_baseline(check_array(state["baseline"], "baseline", float, (1 + (self.targets or self.n_seen),)).copy())
+        size = 1 + (self.targets or self.n_seen)
+        self.set_baseline(check_array(state["baseline"], "baseline", float, (size,)).copy())
         if max(began, oldest, first_loss) > self.t:
             raise ValueError("the clock of refreshes is ahead of the rows")
         self.began, self.oldest, self.first_loss = began, oldest, first_loss
