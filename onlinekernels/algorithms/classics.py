@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlinekernels._core import budgets
 from onlinekernels._core import rules as core
 from onlinekernels.algorithms.norma import TIE, Gradient
 from onlinekernels.base import defaults
@@ -314,7 +315,7 @@ class Projected(Rule):
     step_name = "Projectron"
     forms = frozenset({"one", "pair"})
     keeps_examples = True
-    core_class = core.Projected
+    core_class = budgets.Projected
 
     margin_tolerance: float = 0.0  # eta of margin errors; 0 leaves them alone
 

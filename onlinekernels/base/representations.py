@@ -326,7 +326,7 @@ class Trees(Representation):
         raise AttributeError("This kernel with an unlimited budget keeps knots, not terms: see knots_.")
 
     def n_terms(self, state):
-        return int(state.function.forest.tree.counts(0).sum())
+        return int(state.function.forest.tree.contents(0)[1].sum())
 
     def square(self, state, future=False):
         return state.hypothesis.additive_square(future)
