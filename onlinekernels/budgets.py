@@ -330,9 +330,8 @@ class Redundant(_OfTerms):
 
     def check_use(self, plan: Any) -> Any:
         if plan.loss.task not in ("binary", "multiclass"):
-            raise ValueError(
-                f"budget={self!r} needs a loss of classes: it looks at who is classified right. Got {plan.loss!r}."
-            )
+            raise ValueError(f"budget={self!r} needs a loss of classes: it looks at who is classified right. Got "
+                             f"{plan.loss!r}.")
 
     def core(self) -> Any:
         return RedundantBudget(int(self.size), bool(self.tighter))
@@ -497,9 +496,8 @@ class Shrinking(_OfTerms):
 
     def check_use(self, plan: Any) -> Any:
         if plan.loss.task != "binary" or not plan.rule.takes_gradient_steps:
-            raise ValueError(
-                f"budget={self!r} is for gradient steps of two classes: Perceptron, Forgetron, NORMA or SVMD."
-            )
+            raise ValueError(f"budget={self!r} is for gradient steps of two classes: Perceptron, Forgetron, NORMA or "
+                             "SVMD.")
 
     def core(self) -> Any:
         return ShrinkingBudget(int(self.size))

@@ -368,10 +368,8 @@ class SelfTuned(CombinedEstimator):
     def _settings(self):
         loss = as_loss("squared" if self.loss is None else self.loss, self)
         if type(loss) not in (Squared, MulticlassSquared):
-            raise ValueError(
-                "The 'loss' parameter of SelfTuned must be one whose posterior is Gaussian: 'squared' for numbers, "
-                f"'multiclass_squared' for classes. Got {loss!r} instead."
-            )
+            raise ValueError("The 'loss' parameter of SelfTuned must be one whose posterior is Gaussian: 'squared' "
+                             f"for numbers, 'multiclass_squared' for classes. Got {loss!r} instead.")
         if not isinstance(self.axes, str) or self.axes not in KINDS:
             raise validation.bad_parameter(self, "axes", '"auto", "own" or "gradient"', self.axes)
         validation.check_flag(self, "frozen")

@@ -100,8 +100,8 @@ def _checked_state(model):
         raise ValueError(f"models must be fitted models of this library. Got {model!r}.")
     keeps = state.representation.keeps
     for is_so, problem in (
-        (state.plan.scale or state.plan.scale_target, "Models with scale= or scale_target= have units of their own. Scale the data before, by one "
-         "scaler for all parts."),
+        (state.plan.scale or state.plan.scale_target, "Models with scale= or scale_target= have units of their own. "
+         "Scale the data before, by one scaler for all parts."),
         (model._encoder is not None, "Models with encode= have words of their own. Encode the data before, by one "
          "encoder for all parts."),
         (keeps == "knots", "Models that keep knots cannot be combined; give them a budget."),
