@@ -9,7 +9,7 @@ from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, adapted
                                                  implicit_kernel, implicit_shift, implicit_shrink, is_bounded,
                                                  meta_transform, move_scalar, moved_logarithm, moved_norms, shift_by,
                                                  trace_transform)
-from onlinekernels._core.functions cimport Example, Function, Outputs, Scratch
+from onlinekernels._core.functions cimport Example, Function, Outputs
 from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.rules import DIRECTIONS
 from onlinekernels._core.schema import Array, Number
@@ -197,7 +197,7 @@ cdef class AdaptiveGradient(Rule):
 
     cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const double* K_a, const double* K_b,
                          const Norms* old, Norms* new, Example e) noexcept nogil:
-        """<f, v> and |f|^2 of some outputs after a move of all; K_a and K_b are kappa times the new term. O(outputs)."""
+        """<f, v> and |f|^2 of some outputs after a move of all; K_a and K_b are kappa times the new term."""
         cdef Py_ssize_t l
         cdef double* f = e.bare
         cdef double* v = e.bare + e.width
