@@ -168,6 +168,9 @@ class MetaDescent(Step):
     margin_step : MetaDescent or None
         eta_eps, mu_eps and lambda_eps of the margin's or width's logarithm, V (55)-(58), for a nu-loss whose own
         `margin_step` is None. None is that of f, but with the first step 1, as in V.
+    quadratic : bool
+        V's footnote 2 in place of (4), for all these steps: for u = -mu <g, v> the factor is u^2/2 + u + 1, nearer to
+        e^u, and 1/2 for u <= -1.
 
     References
     ----------
@@ -186,22 +189,26 @@ class MetaDescent(Step):
     per_feature: bool = False
     offset_step: MetaDescent | None = None
     margin_step: MetaDescent | None = None
+    quadratic: bool = False
 
     _values = {
         "rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory, "per_feature": check_flag,
+        "quadratic": check_flag,
     }
 
     def validate(self) -> None:
         super().validate()
+        if self.per_feature and self.quadratic:
+            raise ValueError("Steps for each weight grow by V (4): per_feature=True needs quadratic=False.")
         for name in ("offset_step", "margin_step"):
             check_one_step(self, name)
 
     def core(self, most: float = math.inf) -> Any:
-        """Also rate, meta_rate and memory of the offsets, and of the margin."""
+        """Also rate, meta_rate and memory of the offsets, and of the margin, and whether factors are quadratic."""
         offset = self if self.offset_step is None else self.offset_step
         margin = MetaDescent(1.0, self.meta_rate, self.memory) if self.margin_step is None else self.margin_step
         own = (float(number) for step in (offset, margin) for number in (step.rate, step.meta_rate, step.memory))
-        return *super().core(most), *own
+        return *super().core(most), *own, bool(self.quadratic)
 
     def size(self, t: Any) -> Any:
         """eta_0: the steps after it depend on the stream."""

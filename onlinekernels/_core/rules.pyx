@@ -48,7 +48,7 @@ cdef class Rule:
     ----------
     step : tuple
         (code or a function of t, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of
-        offsets and of the margin, the first rates of both, and whether to take exponentials.
+        offsets and of the margin, the first rates of both, and whether factors are quadratic.
     """
 
     FIELDS = ()

@@ -322,6 +322,8 @@ SENSELESS = [  # (a model, y, words)
     (ok.VotedPerceptron(MAP), LABELS, "feature map"),
     (ok.Adatron(ok.Nystroem("gaussian")), LABELS, "feature map"),
     (ok.NORMA(step=ok.MetaDescent(per_feature=True), budget=50), LABELS, "keeps no weights"),
+    (ok.NORMA(step=ok.MetaDescent(per_feature=True, quadratic=True)), LABELS, "needs quadratic=False"),
+    (ok.KernelHebbian(step=ok.MetaDescent(quadratic=True)), LABELS, "MetaDescent.rate, meta_rate, memory. or None"),
     (ok.NORMA("graph_hinge", "linear", labels=TREE, step=ok.MetaDescent(per_feature=True)), MANY, "Taxonomy"),
     # Scalers
     (ok.NORMA(scale=1), LABELS, "'scale'.*RunningScaler"),
@@ -334,6 +336,8 @@ SENSELESS = [  # (a model, y, words)
     (ok.ALMA(ok.Gaussian(), budget=ok.Quantized()), LABELS, "cannot be kept exact"),
     (ok.NORMA(step=META, budget=ok.RandomRemoval(5, bound=1.0)), LABELS, "does not adapt itself"),
     (ok.NORMA(budget=ok.RandomRemoval(1, bound=1.0)), LABELS, "at least 2"),
+    (ok.NORMA(budget=ok.RandomRemoval(5, importance=True)), LABELS, "needs a bound"),
+    (ok.ROMMA(ok.Gaussian(), budget=ok.Absorbing(5)), LABELS, "cannot be kept exact"),
     (ok.NORMA("squared", ok.Gaussian(), budget=ok.Redundant(5)), TARGETS, "classes"),
     (ok.NORMA("squared", ok.Gaussian(), budget=SHRINKING), TARGETS, "classes"),
     (ok.SILK("hinge", budget=SHRINKING), LABELS, "steps of two classes: Perceptron, Forgetron, NORMA or SVMD"),
