@@ -227,8 +227,8 @@ class RandomRemoval(_OfTerms):
         algorithms"): those that stay grow by size / (size - 1), and then all of f shrinks until no coefficient is
         larger than this. None leaves those that stay as they are. For `NORMA` with a step that does not adapt itself.
     importance : bool
-        BOGD++ of the same paper, which needs a bound: a term stays with a probability proportional to the length of
-        alpha k(x, .), at most 1, and then grows by one over that.
+        BOGD++ of the same paper: a term stays with a probability proportional to the length of alpha k(x, .), at most
+        1, and then is divided by it. So f is what it was in the mean, and lengths add up to what they did.
 
     Examples
     --------
@@ -243,7 +243,8 @@ class RandomRemoval(_OfTerms):
     importance: bool = False
 
     _values = _OfTerms._values | {"seed": check_seed, "importance": check_flag}
-    looks_at_kernel = property(lambda self: self.bound is not None)  # in trees f cannot be multiplied here
+    makes_up = property(lambda self: self.bound is not None or self.importance)
+    looks_at_kernel = makes_up  # in trees f cannot be multiplied here
 
     def validate(self) -> None:
         super().validate()
@@ -251,11 +252,9 @@ class RandomRemoval(_OfTerms):
             check_positive(self, "bound")
             if self.size < 2:
                 raise ValueError(f"size must be at least 2 with a bound: one makes up for another. Got {self.size}.")
-        elif self.importance:
-            raise ValueError("importance=True needs a bound: terms that are unlikely to stay grow much.")
 
     def check_use(self, plan: Any) -> Any:
-        if self.bound is not None and (
+        if self.makes_up and (
                 not plan.rule.takes_gradient_steps or plan.rule.exact_norms or plan.rule.adapts_step):
             raise ValueError(f"budget={self!r} is for NORMA with a step that does not adapt itself.")
 
@@ -463,8 +462,9 @@ class Absorbing(_OfTerms):
     --------
     >>> from onlinekernels import Absorbing, Gaussian, PassiveAggressive
     >>> model = PassiveAggressive("hinge", Gaussian(1.0), budget=Absorbing(2), offset=False)
-    >>> model.fit([[0.0], [3.0], [0.1]], [1, -1, 1]).dual_coef_.round(2)
-    array([[-1.01,  1.01]])
+    >>> model = model.fit([[0.0], [3.0], [1.0]], [1, -1, 1])
+    >>> model.support_vectors_.ravel(), model.dual_coef_.round(2)
+    (array([3., 1.]), array([[-1.  ,  1.14]]))
     """
 
     looks_at_kernel = shares_out = True

@@ -234,7 +234,7 @@ cdef class ImportanceBudget(WeighingQueue):
     """
 
     cdef readonly unsigned long long seed
-    cdef readonly double bound
+    cdef readonly double bound          # of coefficients; 0 for none
 
     def __init__(self, long long size, unsigned long long seed, double bound):
         self.most, self.seed, self.bound = size, seed, bound
@@ -278,12 +278,13 @@ cdef class ImportanceBudget(WeighingQueue):
             if self.at(j) != removal.slot:
                 for row in range(self.terms.channels * self.terms.rows):
                     self.terms.row(row)[self.at(j)] /= w.for_budget[j]
-        removal.shrink = shrink_within(self.bound, self.terms, term, removal.slot, 1.0)
+        if self.bound > 0.0:
+            removal.shrink = shrink_within(self.bound, self.terms, term, removal.slot, 1.0)
 
 
 @cython.final
 cdef class AbsorbingBudget(WeighingQueue):
-    """What goes is projected onto the candidate alone; the term that loses least by that: BPA-S, Wang, Vucetic (2010)."""
+    """The term that loses least goes, and is projected onto the candidate alone: BPA-S, Wang, Vucetic (2010)."""
 
     def __init__(self, long long size):
         self.most = size

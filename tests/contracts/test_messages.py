@@ -336,7 +336,7 @@ SENSELESS = [  # (a model, y, words)
     (ok.ALMA(ok.Gaussian(), budget=ok.Quantized()), LABELS, "cannot be kept exact"),
     (ok.NORMA(step=META, budget=ok.RandomRemoval(5, bound=1.0)), LABELS, "does not adapt itself"),
     (ok.NORMA(budget=ok.RandomRemoval(1, bound=1.0)), LABELS, "at least 2"),
-    (ok.NORMA(budget=ok.RandomRemoval(5, importance=True)), LABELS, "needs a bound"),
+    (ok.NORMA(budget=ok.RandomRemoval(5, importance=True), step=META), LABELS, "does not adapt itself"),
     (ok.ROMMA(ok.Gaussian(), budget=ok.Absorbing(5)), LABELS, "cannot be kept exact"),
     (ok.NORMA("squared", ok.Gaussian(), budget=ok.Redundant(5)), TARGETS, "classes"),
     (ok.NORMA("squared", ok.Gaussian(), budget=SHRINKING), TARGETS, "classes"),

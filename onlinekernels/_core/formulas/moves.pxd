@@ -125,7 +125,7 @@ cdef inline double step_size(const Step* step, long long t) noexcept nogil:
 
 
 cdef inline double gain(double mu, double product, bint quadratic) noexcept nogil:
-    """Factor of an adapted step, for u = -mu <g, v>: V (4), max(1/2, 1 + u), or footnote 2, from u = -1 on u^2/2 more."""
+    """Factor of an adapted step, for u = -mu <g, v>: V (4), max(1/2, 1 + u), or its footnote 2."""
     cdef double u = -mu * product
     if quadratic and u > -1.0:
         return 1.0 + u + 0.5 * u * u
