@@ -292,7 +292,7 @@ cdef class ExactNorms:
 
     cdef void forget(self, Standing* now, Scratch w, Py_ssize_t slot, const Term* candidate,
                      double k_new) noexcept nogil:
-        """The term in a slot goes (V's erratum: the paper ignores what is dropped). O(terms), as an evaluation of f.
+        """The term in a slot goes (V ignores what is dropped). O(terms), as an evaluation of f.
 
         f and v at its point are those of the function and, if there is one, of the candidate that is not in it yet: its
         coefficients times k_new, its kernel value with the term.
@@ -567,9 +567,7 @@ cdef class Hypothesis:
             self.watch.status = self.rule.status
         self.now.norms, self.now.future = e.move.norms, e.move.future
         self.function.transform(w, &e.move.transform[0][0])
-        if self.rule.per_feature:
-            w.mean_step = self.function.descend(w, &e.term, i, &e.descent)
-        elif e.term.enters and w.piece.own[i] != 0.0:
+        if e.term.enters and w.piece.own[i] != 0.0:
             self.append(w, e, i)
         self.now.loss.scalar, self.now.pace = e.move.scalar, e.move.pace
         if self.watch.block:

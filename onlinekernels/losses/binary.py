@@ -50,7 +50,11 @@ class NuHinge(NuMargin):
 
 
 class Logistic(Loss):
-    """log(1 + exp(-y f)); expit(f) is the probability of the second class.
+    """log(1 + exp(-y f)), V (18); expit(f) is the probability of the second class.
+
+    References
+    ----------
+    {V}
 
     Examples
     --------
@@ -63,7 +67,7 @@ class Logistic(Loss):
 
 
 class Novelty(WithMargin):
-    """max(0, margin - f): an example with f < margin is novel (K III-B).
+    """max(0, margin - f), V (23): an example with f < margin is novel (K III-B).
 
     Parameters
     ----------
@@ -71,7 +75,7 @@ class Novelty(WithMargin):
 
     References
     ----------
-    {K}
+    {K} {V}
 
     Examples
     --------

@@ -23,10 +23,7 @@ LABELS[:150][LABELS[:150] == "three"] = "two"  # the third joins later, in the m
 WEIGHTS = RNG.choice([0.0, 0.5, 1.0, 2.0], size=460)
 TASKS = {"numbers": (None, NUMBERS, None), "several": ("squared", SEVERAL, WEIGHTS), "classes": ("multiclass_squared",
                                                                                                  LABELS, None),
-         "weighted classes": ("multiclass_squared", LABELS, WEIGHTS),}
-
-
-# ---- The evidence ----------------------------------------------------------------------------------------------------
+         "weighted classes": ("multiclass_squared", LABELS, WEIGHTS)}
 
 
 def by_differences(function, q, step=1e-5):
@@ -45,9 +42,6 @@ def test_gradient_of_the_evidence():
                 expected = by_differences(function, q)
                 assert np.abs(gradient - expected).max() < 1e-6 * max(1.0, np.abs(expected).max())
                 assert value == function(q)[0]
-
-
-# ---- The descent -----------------------------------------------------------------------------------------------------
 
 
 def test_descent():
@@ -69,9 +63,6 @@ def test_descent():
     assert (np.diff(values) <= 0).all()
     assert values[0] == valley(np.array([-1.2, 1.0]))[0]  # never up, and no step is none
     assert np.array_equal(minimize(lambda x: (0.0, 0.0 * x), np.ones(2), 5)[0], np.ones(2))
-
-
-# ---- Features --------------------------------------------------------------------------------------------------------
 
 
 def test_features():
@@ -100,9 +91,6 @@ def test_features():
             Features.restored({**features.state(), name: value[:3]}, 7)
     with pytest.raises(ValueError, match="order"):
         Features.restored({**features.state(), "knots": -features.knots}, 7)
-
-
-# ---- The combination -------------------------------------------------------------------------------------------------
 
 
 def one_by_one(scores, Y, counts, memory, prior, shared, origin):
@@ -151,25 +139,6 @@ def test_combination_is_least_squares():
 
 
 # ---- A learner like all others ---------------------------------------------------------------------------------------
-
-
-def test_damaged_states_are_refused():
-    model = SelfTuned(window=120, budget=20).partial_fit(X[:198], SEVERAL[:198])  # while a refresh is under way
-    state = model._state.to_dict()
-    model._restored(state)
-    damages = {"t": -1, "clock/due": 1.5, "clock/oldest": 199, "pending/t": 199, "pending/until": 99,
-               "members/own/status": 3, "kept/X": np.zeros((3, 9)), "kept/y": np.full((120, 2), np.nan),
-               "losses": -np.ones((4, 2)), "combiner/products": np.zeros((2, 9, 9)),
-               "members/own/metric/unit": np.zeros(2), "members/own/metric/axes": np.eye(3),
-               "intervals/innovations": np.zeros((999, 2)), "history/times": np.zeros(1, dtype=int),
-               "history/seen": np.zeros((1, 2, 7))}
-    for name, value in damages.items():
-        assert name in state["learned"]
-        with pytest.raises((ValueError, KeyError)):
-            model._restored({**state, "learned": {**state["learned"], name: value}})
-    for name, value in (("n_features", 3), ("targets", 1), ("labels", {"order": [], "fixed": False})):
-        with pytest.raises((ValueError, KeyError)):
-            model._restored({**state, name: value})
 
 
 def test_a_refresh_comes_in_steps():

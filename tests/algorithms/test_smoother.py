@@ -148,35 +148,6 @@ def test_running_ranks():
             restore(again, {**state_of(ranks), **damage})
 
 
-def test_reservoirs_are_uniform():
-    counts = np.zeros(400)
-    for seed in range(300):
-        rows = LocalRows("density", 1, 1, 1.0, False, 20, True, 0, seed)
-        rows.learn(np.arange(400.0)[:, None], np.zeros((400, 1)), np.ones(400), np.zeros((400, 1)), np.zeros((400, 1)))
-        counts[(rows.points[:20, 0] + rows.origin[0]).astype(int)] += 1
-    assert counts.reshape(8, 50).sum(axis=1) == pytest.approx(np.full(8, 750), rel=0.12)
-    fading = LocalRows("density", 1, 1, 1.0, False, 200, True, 1000, 1)
-    fading.learn(np.arange(9000.0)[:, None], np.zeros((9000, 1)), np.ones(9000), np.zeros((9000, 1)),
-                 np.zeros((9000, 1)))
-    assert 700 < np.mean(9000 - fading.points[:200, 0]) < 1300
-
-
-def test_damaged_states_are_refused():
-    for loss, y, damages in (
-        ("multiclass_squared", LABELS, {"n_seen": 1, "rows/values": np.full((N, 1), 0.5)}),
-        ("squared", SEVERAL, {"intervals/innovations": np.ones((4, 3)), "rows/running_errors": -np.ones(3)}),
-        (ok.NuNovelty(), None,
-         {"past/t": -3, "rows/t": N + 1, "rows/points": np.zeros((N, 9)), "rows/weights": -np.ones(N)}),
-    ):
-        model = Smoother(loss, Gaussian(1.0)).partial_fit(X, y)
-        state = model._state.to_dict()
-        model._restored(state)
-        for name, value in damages.items():
-            assert name in state["learned"]
-            with pytest.raises((ValueError, KeyError)):
-                model._restored({**state, "learned": {**state["learned"], name: value}})
-
-
 @pytest.mark.parametrize("features", [1, 8, 32, 33])
 def test_distances_and_neighbours(features):
     """Of few features and many; while slots are taken again, units change, and a state is restored."""

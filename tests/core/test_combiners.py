@@ -188,9 +188,6 @@ def test_extreme_labels(seed):
             restore(part, state_of(part))
 
 
-# ---- Calibration -----------------------------------------------------------------------------------------------------
-
-
 def calibrated_by_hand(likely, y, counts):
     """Its definition: log odds shifted and stretched by leaky Newton steps, and what is left at knots."""
     knots, fading, sums = 21, 0.9998, np.zeros((3, 21))
@@ -230,9 +227,6 @@ def test_calibration_is_its_formula():
     counts = rng.choice([0.0, 1.0, 2.0], size=500)
     found = Calibration().advance(likely, y, np.full(500, 3), counts)
     np.testing.assert_allclose(found, calibrated_by_hand(likely, y, counts), rtol=0, atol=1e-9)
-
-
-# ---- Prior correction ------------------------------------------------------------------------------------------------
 
 
 def corrected_by_hand(kind, likely, y, joined):
@@ -284,9 +278,6 @@ def test_prior_correction_is_its_formula(kind):
             restore(again, {**state, **damage})
 
 
-# ---- Changes ---------------------------------------------------------------------------------------------------------
-
-
 def changes_by_hand(mistakes, chances, is_label):
     """Page's CUSUM of the log likelihood ratio, for each of two alternatives."""
     sums, since, rates, quiet, found = np.zeros(2), [0, 0], np.full(2, 10.0), 0, []
@@ -328,9 +319,6 @@ def test_changes_are_those_of_the_definition():
         for damage in ({"changes": states[0]["changes"][:, ::-1].copy()}, {"t": 5}, {"rates": np.zeros(2)}):
             with pytest.raises(ValueError):
                 restore(again, {**states[0], **damage})
-
-
-# ---- Intervals -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("positive", [False, True])
@@ -428,9 +416,6 @@ def test_positive_definite():
     for matrix in (-np.eye(3), np.zeros((1, 2, 2)), np.ones((2, 2)), np.array([[1.0, 0.1], [0.1 + 1e-12, 1.0]])):
         with pytest.raises(ValueError, match="S is not"):
             positive_definite(matrix, "S")
-
-
-# ---- Fences ----------------------------------------------------------------------------------------------------------
 
 
 def test_fences_are_their_definition():

@@ -177,9 +177,6 @@ def _softmax(scores):
     return e / np.sum(e)
 
 
-# What the learners share --------------------------------------------------------------------------------------
-
-
 class _Outputs:
     """A hypothesis f(x, .) + b over labels that may grow, with everything about it but how it learns."""
 
@@ -447,9 +444,6 @@ def implicit_logistic(loss, m, y, k, S):
     if np.max(np.abs(q)) > 1e-13 * S * len(m):
         raise ArithmeticError("the Newton iteration has not converged")
     return r
-
-
-# SVMD ---------------------------------------------------------------------------------------------------------
 
 
 class ReferenceSVMD(_Outputs):

@@ -49,9 +49,6 @@ def points(seed, n=N, d=D):
     return X
 
 
-# ---- The kernels --------------------------------------------------------------------------------------
-
-
 @each("spec", SPECS, ids=str)
 @each("scale", [1e-3, 1.0, 30.0])
 def test_gram_and_diagonal_equal_the_formula_in_extended_precision(spec, scale):
@@ -318,7 +315,7 @@ ALGORITHMS = {"norma": lambda loss, kernel, **more: ok.NORMA(loss, kernel, step=
               kernel, **more: ok.SVMD(loss, kernel, step=0.02, regularization=0.2, exact_norms=True, **more),
               "pa": lambda loss, kernel, **more: ok.PassiveAggressive(loss, kernel, penalty=0.2, **more),
               "projection": lambda loss, kernel, **more: ok.Projection(loss, kernel, radius=0.6, **more),
-              "perceptron": lambda loss, kernel, **more: ok.Perceptron(kernel, **more),}
+              "perceptron": lambda loss, kernel, **more: ok.Perceptron(kernel, **more)}
 
 
 def makes_no_sense(algorithm, loss, budget, offset=False, **_):
@@ -395,9 +392,6 @@ def test_the_cost_of_sums_does_not_grow_with_the_examples():
         assert on_tree(model) and hasattr(model, "dual_coef_") == (name in ("noise", "all"))
 
 
-# ---- Components and knots ------------------------------------------------------------------------------
-
-
 FORMS = [
     ok.AdditiveSpline(),
     ok.AdditiveSpline(3, bounds=(-1.0, 2.0)),
@@ -412,8 +406,6 @@ FORMS = [
 @each("algorithm", ALGORITHMS)
 @each("loss", [ok.Hinge(), ok.Squared(), ok.NuNovelty(), ok.Insensitive(0.1), ok.MulticlassHinge(),
                ok.MulticlassLogistic()], ids=repr)
-
-
 @each("budget", BUDGETS, ids=repr)
 @each("kernel", FORMS, ids=repr)
 def test_components_add_up_to_the_function(algorithm, loss, budget, kernel):

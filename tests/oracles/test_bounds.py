@@ -29,21 +29,6 @@ def still(rng, n):
     return coefficients
 
 
-def drifting(rng, n):
-    """One function per example: a random walk from one function towards another."""
-    return still(rng, n) + np.linspace(0, 1, n)[:, None] * still(rng, n) + 0.01 * rng.normal(size=(n, n)).cumsum(axis=0)
-
-
-def labelled(rng, kernel, motion, flips, n=70):
-    """A stream and a comparison for it; `flips` is the fraction of labels against the comparison."""
-    X = rng.normal(size=(n, 2))
-    coefficients = motion(rng, n)
-    scores = (kernel(X) * np.broadcast_to(coefficients, (n, n))).sum(axis=1)
-    y = np.where(scores >= 0, 1, -1) * np.where(rng.random(n) < flips, -1, 1)
-    margin = np.quantile(np.abs(scores), rng.choice([0.02, 0.2, 0.5])) + 1e-3
-    return X, y, bounds.comparison(kernel, X, y, coefficients, margin=margin)
-
-
 def mistakes(model, X, y):
     return int((model.progressive(X, y, classes=[-1, 1]) * y <= 0).sum())
 
@@ -105,9 +90,6 @@ def test_orthogonal_examples_meet_all_other_bounds():
         assert count == 15 == pytest.approx(bound)
     losses = np.maximum(0, np.abs(y - projected_targets(kernel, X, numbers, 0.25, None)) - 0.25) ** 2
     assert losses.sum() == pytest.approx(bounds.projection_loss(radius=1.0, norm=0.75 * long))
-
-
-# ---- Any parameters -----------------------------------------------------------------------------------------
 
 
 def circling(turn, norm, n):
@@ -223,9 +205,6 @@ def test_structured_labels_meet_theorem_2_with_equality():
         assert mistakes_among(make(kernel=kernel, **tune(**about, labels=labels)), X, y, ["a", "b"]) == 16
 
 
-# ---- Regret -------------------------------------------------------------------------------------------------
-
-
 @each("weight, regret", [(4, bounds.norma_regret), (20, bounds.norma_window_regret)])
 def test_regret_is_the_sum_of_the_proof(weight, regret):
     """(49) divided by eta_t and summed, before sums become integrals; 20 is what Theorem 6 needs at most."""
@@ -280,15 +259,9 @@ def test_truncation_error_is_met_by_one_point_that_never_reaches_its_margin():
         assert 0.999 * bounds.norm_limit(regularization=0.1, radius=1.0) < model.norm_ < 10.0
 
 
-# ---- K Cor. 5, I 3.2, K Thm 6 -------------------------------------------------------------------------------
-
-
 def test_excess_risk_is_regret_plus_the_tail_of_a_martingale():
     tail = bounds.average_excess_risk(regret=35.0, examples=500, largest_risk=4.0, failure=0.02) - 35.0 / 500
     assert math.exp(-500 * tail ** 2 / (2 * 4.0 ** 2)) == pytest.approx(0.02)  # Azuma, differences of at most L
-
-
-# ---- Projection ---------------------------------------------------------------------------------------------
 
 
 def projected_targets(kernel, X, y, width, ball):
@@ -303,9 +276,6 @@ def test_a_turn_meets_the_local_bound():
     assert losses[1] == pytest.approx(bounds.projection_loss(radius=2.0, norm=3.0, ball=3.0))
     printed = math.sqrt(2.0 ** 2) * (3.0 + 3.0) ** 2
     assert losses[1] > printed
-
-
-# ---- The margin classics ------------------------------------------------------------------------------------
 
 
 @each("alpha", [0.2, 0.6, 1.0])
@@ -340,9 +310,6 @@ def test_random_removal_makes_no_more_mistakes_than_it_may_in_the_mean(n, terms,
     assert (m - 2 * terms)**2 == pytest.approx(terms / 2 * (m * m / terms + m / 2 - terms / 2))
 
 
-# ---- Gradient descent for numbers ---------------------------------------------------------------------------
-
-
 def NORMA_squared(kernel, step):
     return ok.NORMA("squared", kernel, step=step, regularization=0.0)
 
@@ -358,13 +325,31 @@ def test_what_follows_from_other_bounds():
     assert bounds.voted_perceptron_error(expected_mistakes=1000.0, examples=99) == 1.0
 
 
+# ---- Ensembles ----------------------------------------------------------------------------------------------
+
+
+def test_a_vote_stays_below_its_bound():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1) * np.where(rng.random(150) < 0.1, -1, 1)
+    y[:2] = -1, 1  # rows before both labels are known do not count
+    members = [ok.NORMA("hinge", ok.Gaussian(0.7), step=1.0, regularization=z) for z in (0.0, 0.1, 0.4, 0.8)]
+    least = min((member.progressive(X, y, classes=[-1, 1]) * y <= 0).sum() for member in members)
+    vote = ok.Hedge([ok.evaluate.fresh_copy(member) for member in members], rate=0.5, share=0.01, votes=True)
+    made = (vote.progressive(X, y, classes=[-1, 1], return_labels=True)[1] != y)[2:].sum()
+    about = dict(members=4, examples=150, rate=0.5, share=0.01)
+    assert least / 2 < made <= bounds.majority_mistakes(mistakes=least, **about)
+    assert bounds.majority_mistakes(mistakes=0, **about) == pytest.approx(
+        (math.log(4) - 150 * math.log(0.99)) / math.log(2 / (1 + math.exp(-0.5))))
+
+
 # ---- Arguments ----------------------------------------------------------------------------------------------
 
 GOOD = dict(radius=1.0, margin=2.0, loss=1.0, norm=1.0, path=0.5, squared_path=0.1, examples=10, step=0.5,
             regularization=0.5, learner_margin=1.0, lipschitz=1.0, penalty=1.0, window=5, terms=100, growth=0.3,
             largest_risk=1.0, failure=0.1, gap=1.0, complexity=1.0, ball=2.0, deviation=0.5, expected_mistakes=3.0,
             zero_margin=True, alpha=0.5, squared_loss=1.0, members=3, rate=1.0, share=0.01, squared_ranges=2.0,
-            regret=1.0, labels=None, longest=20, mistakes=3.0, information=2.0, largest_target=1.0, shrunk=True)
+            regret=1.0, labels=None, mistakes=3.0, information=2.0, largest_target=1.0, shrunk=True)
 FUNCTIONS = [getattr(bounds, name) for name in bounds.__all__
              if name not in ("comparison", "audit", "Audit", "Certificate")]
 CASES = [(function, name) for function in FUNCTIONS for name in inspect.signature(function).parameters]
@@ -407,8 +392,6 @@ NAMES = dict(margin=1.0, labels=["a", "b"])
     (bounds.tune_norma_mistakes, dict(zero_margin=True, labels=["a", "b"], **STREAM),
      "zero_margin=True is for two classes"),
 ])
-
-
 def test_other_refusals(function, arguments, message):
     with pytest.raises(ValueError, match=message):
         function(**arguments)
@@ -424,8 +407,6 @@ def test_other_refusals(function, arguments, message):
     (TWO[0], ["a", "b"], np.zeros((2, 2)), {**NAMES, "labels": ok.Labels(["a", "b"], distance=np.zeros((2, 2)))},
      "at distance 0"),
 ])
-
-
 def test_comparisons_that_are_refused(X, y, coefficients, more, message):
     with pytest.raises(ValueError, match=message):
         bounds.comparison("linear", X, y, coefficients, **more)

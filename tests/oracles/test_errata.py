@@ -6,8 +6,6 @@ import pytest
 from onlinekernels import (ILK, NORMA, SVMD, AdditiveSpline, Gaussian, Hinge, Huber, NuNovelty, Projection,
                            SquaredInsensitive, Sublinear, bounds,)
 
-# ---- K: Kivinen, Smola and Williamson ---------------------------------------------------------
-
 
 def test_k_sign_of_the_nu_updates():
     """Descent balances at nu alerts and keeps an account of them; with the printed sign everything alerts."""
@@ -85,9 +83,6 @@ def test_k_window_of_theorem_6():
     assert Sublinear(exponent=0.8, start=1).length(32) == 16  # not one more, though 32**0.8 is 16.000000000000004
 
 
-# ---- I: Cheng, Vishwanathan, Schuurmans, Wang and Caelli --------------------------------------
-
-
 def test_i_cap_of_16():
     """One example, k(x, x) = 1, f_t = 0: the printed cap is not the minimum of (8)."""
     eta, lam, C = 0.5, 0.1, 0.8
@@ -116,9 +111,6 @@ def test_i_theorem_2_wants_its_step():
     untuned = bounds.ilk_mistakes_untuned(step=0.01, regularization=0.0, learner_margin=1.0, **about)
     assert slow <= untuned
     assert mistakes(ILK(kernel="linear", **bounds.tune_ilk_mistakes(**about))) <= bounds.ilk_mistakes(**about)
-
-
-# ---- V: Vishwanathan, Schraudolph and Smola ---------------------------------------------------
 
 
 def test_v_cap_of_33():
@@ -153,9 +145,6 @@ def test_v_traces_beside_an_offset_42_52():
         traces, eta, h = learned(loss, 0.1)[1], 0.1, 1e-5
         differences = (learned(loss, eta * np.exp(h))[0] - learned(loss, eta * np.exp(-h))[0]) / (2 * h)
         np.testing.assert_allclose(traces, differences, rtol=1e-6, atol=1e-8, err_msg=loss)
-
-
-# ---- H: Herbster ------------------------------------------------------------------------------
 
 
 def test_h_fraction_in_4():

@@ -153,13 +153,10 @@ def test_the_noise_can_be_estimated(true, targets):
     assert KRLS(noise=0.25).partial_fit(rows, y).noise_ == 0.25
 
 
-# ---- Long and hard ------------------------------------------------------------------------------------------------
-
-
 HARD = {"copies": lambda rng, n: rng.normal(size=(n, 2))[rng.integers(5, size=n)], "constant": lambda rng,
         n: np.ones((n, 3)), "one constant": lambda rng, n: np.column_stack([rng.normal(size=n), np.full(n, 7.0)]),
         "line": lambda rng, n: rng.uniform(size=(n, 1)), "zeros": lambda rng, n: np.zeros((n, 2)), "far": lambda rng,
-        n: 1e6 + rng.uniform(size=(n, 1)),}
+        n: 1e6 + rng.uniform(size=(n, 1))}
 
 
 @covering(2)
@@ -167,8 +164,6 @@ HARD = {"copies": lambda rng, n: rng.normal(size=(n, 2))[rng.integers(5, size=n)
 @each("size, noise", [(1e-6, 1e-8), (1.0, 1e-8), (1e6, 1e-8), (1e-6, 0.1), (1e6, 0.1)])
 @each("keywords", [{}, {"budget": 20}, {"budget": None, "tolerance": 0}, {"budget": 20, "tolerance": 1e-12},
                    {"budget": 15, "memory": 0.9}, {"budget": 1}, {"budget": 20, "memory": 1e-12},], ids=str)
-
-
 def test_hard_data_is_no_harm(data, size, noise, keywords):
     """No error, no NaN, all answers of the size of the targets, and S stays a covariance."""
     rng = np.random.default_rng(4)
@@ -189,13 +184,8 @@ def test_hard_data_is_no_harm(data, size, noise, keywords):
         same_state(model, pickle.loads(pickle.dumps(model)))
 
 
-# ---- Saved, copied, refused, interrupted -----------------------------------------------------------------------------
-
-
 @each("kernel", [ok.Gaussian(1.3), ok.Linear(), 0.5 * ok.Linear() + 1.0, ok.Nystroem(ok.Gaussian(1.3), 9),
                  ok.Linear() + ok.RandomFourier(ok.Gaussian(1.3), 16)], ids=repr)
-
-
 @each("t", [30, 64, 100])
 def test_features_that_join_were_always_zero(kernel, t):
     """As for wrappers whose features come and go by name."""
