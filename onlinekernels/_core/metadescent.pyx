@@ -9,7 +9,7 @@ from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, capped,
                                                  implicit_kernel, implicit_shift, implicit_shrink, is_bounded,
                                                  meta_norms, meta_transform, move_scalar, moved_logarithm, moved_norms,
                                                  shift_by, trace_transform)
-from onlinekernels._core.functions cimport Example, Function, Outputs, Scratch
+from onlinekernels._core.functions cimport Example, Function, Outputs
 from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.rules import DIRECTIONS
 from onlinekernels._core.schema import Array, Number

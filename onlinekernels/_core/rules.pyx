@@ -12,7 +12,7 @@ from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
 from onlinekernels._core.formulas.losses cimport (INSENSITIVE, MULTICLASS_LOGISTIC, MULTICLASS_SQUARED,
                                                   SQUARED_INSENSITIVE, Loss, loss_compared, loss_curvature,
                                                   loss_derivative, loss_dust, loss_implicit, loss_scalar_gradient)
-from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, TABLED, Move, Shift, View,
+from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, TABLED, Shift, View,
                                                  coefficient_is_bounded, gradient_shift, gradient_shrink,
                                                  implicit_kernel, implicit_shift, implicit_shrink, move_scalar,
                                                  moved_square, shift_by, stand_still, step_size)
