@@ -304,8 +304,9 @@ cdef class AbsorbingBudget(WeighingQueue):
                 removal.slot, removal.share, least = slot, value / own, loss
 
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
-        """O(channels rows)."""
+        """O(channels rows). If nothing is left of the two, neither is a term: it would not be there in a file either."""
         cdef Py_ssize_t row
+        cdef double left = 0.0
         WeighingQueue.redistribute(self, w, term, i, removal)
         if removal.slot == NOBODY:
             return
@@ -313,6 +314,12 @@ cdef class AbsorbingBudget(WeighingQueue):
         for row in range(self.terms.channels * self.terms.rows):
             w.old.stored[row] *= removal.share
         take_over(self.terms, term, &w.old)
+        for row in range(self.terms.channels * self.terms.rows):
+            left = fmax(left, fabs(term.stored[row]))
+        if left == 0.0:
+            self.terms.drop(removal.slot)
+            self.dictionary.disorderly = True
+            removal.slot = CANDIDATE
 
 
 cdef void take_over(Coefficients terms, Term* term, Term* old) noexcept nogil:

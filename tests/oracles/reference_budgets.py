@@ -117,7 +117,7 @@ def absorbing(size):
         rest = gram.diagonal()[:last] - shares * gram[last, :last]
         goes = oldest_least((model.A @ model.kappa * model.A).sum(axis=1)[:last] * rest)
         model.A[last] += shares[goes] * model.A[goes]
-        return model.without(goes)
+        return model.without(goes) if model.A[last].any() else model.without(last).without(goes)
 
     return fit
 

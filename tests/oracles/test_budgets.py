@@ -227,6 +227,14 @@ def test_absorbing(learner, kernel, size, chunk):
     np.testing.assert_allclose(model.dual_coef_, naive.A.T, rtol=1e-9, atol=1e-9)
 
 
+def test_a_term_that_absorbs_its_opposite_is_gone():
+    model = ok.Perceptron("gaussian", budget=ok.Absorbing(1)).partial_fit([[1.0], [1.0]], [1, -1], classes=[-1, 1])
+    assert model.n_terms_ == 0
+    model.partial_fit([[1.0], [2.0]], [1, 1])
+    model._state.engine._check()
+    assert pickle.loads(pickle.dumps(model)).n_terms_ == model.n_terms_ == 1
+
+
 def test_a_term_that_quantization_wipes_out_is_gone():
     model = ok.Perceptron("linear", budget=ok.Quantized(1.0)).partial_fit([[1.0], [2.0]], [1, -1], classes=[-1, 1])
     assert model.n_terms_ == 0
