@@ -304,7 +304,7 @@ cdef class AbsorbingBudget(WeighingQueue):
                 removal.slot, removal.share, least = slot, value / own, loss
 
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
-        """O(channels rows). If nothing is left of the two, neither is a term: it would not be there in a file either."""
+        """O(channels rows). If nothing is left of the two, neither is a term: none would be there in a file either."""
         cdef Py_ssize_t row
         cdef double left = 0.0
         WeighingQueue.redistribute(self, w, term, i, removal)
