@@ -74,7 +74,7 @@ class Gaussian(Kernel):
 
 @dataclass(eq=False, repr=False)
 class Polynomial(Kernel):
-    """(scale <x, z> + bias)^degree, V (61).
+    """(scale <x, z> + bias)^degree, V 6.3.
 
     Parameters
     ----------
