@@ -458,7 +458,8 @@ class Layout:
     def __init__(self, kinds, slots, cycles, indicators, means):
         self.parameters = {"kinds": list(kinds), "slots": slots, "cycles": list(cycles), "indicators": indicators,
                            "means": means}
-        self.kinds, self.slots, self.cycles, self.indicators, self.means = kinds, slots, cycles, indicators, means
+        self.kinds, self.slots, self.cycles = tuple(kinds), slots, tuple(cycles)
+        self.indicators, self.means = indicators, means
         numbers, places, owners, self.categories, self.circles, self.missing = [], [], [], {}, {}, []
         for j, kind in enumerate(kinds):
             at = len(owners)
