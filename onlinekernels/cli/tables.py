@@ -1,4 +1,4 @@
-"""Tables as commands read and write them: CSV, TSV and JSON lines, also compressed or from live pipes.
+"""Tables as commands read them: CSV, TSV and JSON lines, also compressed or from live pipes, and .npz.
 
 Python's `csv` splits text into fields. A column whose first value is a number holds numbers; any other holds text, of
 which the model's encoder makes dates and categories. An error about a row names its line and its column.
@@ -15,6 +15,7 @@ import re
 import select
 import stat
 import sys
+import zipfile
 import zlib
 from contextlib import ExitStack
 from itertools import chain, islice
@@ -78,10 +79,11 @@ class Table:
         elif getattr(model, "t_", 0):  # it learned arrays of numbers
             self.kinds = [True] * model.n_features_in_
         extension = os.path.splitext(source.removesuffix(".gz"))[1].lower()
+        self.is_archive = extension == ".npz"
         self.is_json = extension in JSON_LINES or source == "-" and arguments.json
         self.delimiter = arguments.delimiter or DELIMITERS.get(extension, "," if source == "-" else None)
-        if not (self.is_json or self.delimiter):
-            known = ".csv, .tsv, .tab, .jsonl or .ndjson (each also .gz), or - for standard input"
+        if not (self.is_archive or self.is_json or self.delimiter):
+            known = ".csv, .tsv, .tab, .jsonl, .ndjson (each also .gz) or .npz, or - for standard input"
             raise Refused(f"data must be a file that ends in {known} (or give --delimiter). Got {source!r} instead.")
         found = file_behind(source)
         self.can_reopen = source != "-" and (found is None or stat.S_ISREG(found.st_mode))
@@ -93,7 +95,7 @@ class Table:
     def chunks(self, start=None):
         """Yield the chunks, those after a place `start` if it is given and nothing has changed before it."""
         with ExitStack() as files:
-            records = self._records(files)
+            records = self._records_of_arrays() if self.is_archive else self._records(files)
             first = next((record for record in records if record is not None), None)
             if first is not None and not self._begin(*first):
                 records = chain([first], records)
@@ -136,7 +138,7 @@ class Table:
 
     def bad_row(self, line, column, problem):
         """The error for a row, and the index of a column or None."""
-        where = f"{self.name}, line {line}"
+        where = f"{self.name}, {'row' if self.is_archive else 'line'} {line}"
         if column is not None:
             where += f", column {column} (counted from 0)" if self.names is None else f", column {self.names[column]!r}"
         return ValueError(f"{where}: {problem}")
@@ -223,6 +225,29 @@ class Table:
         values = [row.get(key) for key in self.keys] if row else []
         return ["" if v is None else str(v).lower() if isinstance(v, bool) else v for v in values]
 
+    def _records_of_arrays(self):
+        """Yield (row, values) of the arrays X and y, if there is one, of an .npz file."""
+        try:
+            with open(self.source, "rb") as file, np.load(file, allow_pickle=False) as archive:
+                X, y = archive["X"], archive["y"] if "y" in archive.files else None
+        except (KeyError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise ValueError(f"{self.name} is not an .npz file with an array X of numbers: {error}.") from error
+        for name, array, is_right in (
+            ("numbers X in 2 dimensions", X, X.ndim == 2 and X.dtype.kind in "fiub"),
+            ("as many labels y as rows", y, y is None or y.shape == X.shape[:1] and y.dtype.kind in "fiubU"),
+        ):
+            if not is_right:
+                raise ValueError(f"{self.name} must have {name}. Got shape {array.shape} and dtype {array.dtype} instead.")
+        if y is None and self.arguments.target is None:
+            self.target = None
+        labels = [] if y is None or self.target is None else y.tolist()
+        size = file_behind(self.source).st_size
+        for i, row in enumerate(X.astype(float).tolist()):
+            if self.interruption.signal is not None:
+                return
+            self.position = size * (i + 1) // len(X)
+            yield i, row + labels[i : i + 1]
+
     # ---- Columns ------------------------------------------------------------------------------
 
     def _begin(self, line, fields):
@@ -231,8 +256,8 @@ class Table:
             raise self.bad_row(line, None, fields)
         fields, is_header = [str(field).strip() for field in fields], self.arguments.header
         self.width = len(fields)
-        if self.is_json or is_header is None:
-            is_header = self.is_json or any(fields) and not any(map(self._is_number, fields))
+        if self.is_json or self.is_archive or is_header is None:
+            is_header = self.is_json or not self.is_archive and any(fields) and not any(map(self._is_number, fields))
         if is_header:
             self.names, self.header = fields, _digest(fields)
         self.at = None if self.target is None else self._index(self.target, "--target")  # the target

@@ -6,7 +6,8 @@ import math
 import numbers
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from concurrent.futures import wait
+from concurrent.futures import as_completed
+from contextlib import nullcontext
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -198,8 +199,18 @@ def _checked_count(owner, name, value, least=1):
     return int(value)
 
 
-def _runs(owner, models, stream, *, window, chunk, classes, delay, novel, auc):
-    """Reports of models {name: model} that have learned the stream, with a record after every `chunk` examples."""
+def _bar(total, unit):
+    """A progress bar, on a terminal where there is tqdm; what has `update` is moved, and None is none."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return nullcontext()
+    return tqdm(total=total, unit=f" {unit}", leave=False, disable=None)  # None: without a terminal
+
+
+def _runs(owner, models, stream, *, window, chunk, classes, delay, novel, auc, shows=True):
+    """Reports of models {name: model} that have learned the stream, with a record after every `chunk` examples; it
+    `shows` how far it is."""
     tasks = [learner_for(model).task for model in models.values()]
     window, delay = _checked_count(owner, "window", window), _checked_count(owner, "delay", delay, least=0)
     if delay and "novelty" in tasks:
@@ -211,12 +222,15 @@ def _runs(owner, models, stream, *, window, chunk, classes, delay, novel, auc):
     for run in runs:
         run.learner.begin(classes, stream[1] if isinstance(stream, tuple) else None)
     seen = 0
-    for rows, labels in pieces(stream, chunk):
-        seen += n_rows(rows)
-        for run in runs:
-            run.learn(rows, labels)
-            if seen % chunk == 0:
-                run.record()
+    with _bar(n_rows(stream[0]) if isinstance(stream, tuple) else None, "examples") if shows else nullcontext() as bar:
+        for rows, labels in pieces(stream, chunk):
+            seen += n_rows(rows)
+            for run in runs:
+                run.learn(rows, labels)
+                if seen % chunk == 0:
+                    run.record()
+            if bar is not None:
+                bar.update(n_rows(rows))
     if seen == 0:
         raise ValueError("stream must hold at least one example. It holds none.")
     return [run.report() for run in runs]
@@ -344,22 +358,35 @@ def _metric(metric, model):
 def _trials(model, settings, stream, options, executor):
     """Trials of all settings, in their order."""
     runs = [partial(_run_of, model, params, stream, options) for params in settings]
-    futures = [] if executor is None else [executor.submit(run) for run in runs]
-    try:
-        wait(futures)
-    except BaseException:  # Ctrl-C: what has not begun need not begin
-        for future in futures:
-            future.cancel()
-        raise
-    trials = []
-    for params, run in zip(settings, [future.result for future in futures] or runs, strict=True):
-        try:  # a run, or sending it to another process, where it may have died
-            trials.append(Trial(dict(params), report=run()))
-        except Exception as error:
-            trials.append(Trial(dict(params), error=f"{type(error).__name__}: {error}"))
+    with _bar(len(settings), "settings") as bar:
+        if executor is None:
+            trials = [_trial(params, run, bar) for params, run in zip(settings, runs, strict=True)]
+        else:
+            futures = [executor.submit(run) for run in runs]
+            try:
+                for _ in as_completed(futures):
+                    if bar is not None:
+                        bar.update(1)
+            except BaseException:  # Ctrl-C: what has not begun need not begin
+                for future in futures:
+                    future.cancel()
+                raise
+            trials = [_trial(params, future.result) for params, future in zip(settings, futures, strict=True)]
     return trials
+
+
+def _trial(params, run, bar=None):
+    """The trial of one setting, whose report `run` gives."""
+    try:  # or sending it to another process fails, where it may have died
+        return Trial(dict(params), report=run())
+    except Exception as error:
+        return Trial(dict(params), error=f"{type(error).__name__}: {error}")
+    finally:
+        if bar is not None:
+            bar.update(1)
 
 
 def _run_of(model, params, stream, options):
     """The report of one setting; it runs wherever the executor likes, so all it needs comes as arguments."""
-    return progressive(fresh_copy(model).set_params(**copy.deepcopy(params)), stream, **options)
+    model = fresh_copy(model).set_params(**copy.deepcopy(params))
+    return _runs("progressive", {repr(model): model}, stream, shows=False, **options)[0]

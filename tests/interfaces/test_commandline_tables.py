@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 from cases import each
-from command_line import SINGLE, X, Y, failed, learn, learned_alike, main, write_table
+from command_line import SINGLE, WORDS, X, Y, failed, learn, learned_alike, main, refused, write_table
 
 from onlinekernels import SILK, load
 from onlinekernels.__main__ import _parser
@@ -203,3 +203,27 @@ def test_broken_files_are_refused_in_one_line(tmp_path, capsys):
         assert main(["learn", str(tmp_path / name), *SINGLE]) == 1, name
         err = capsys.readouterr().err
         assert message in err and "Traceback" not in err, (name, err)
+
+
+def test_arrays_are_learned_as_a_table_of_them_is(tmp_path, capsys):
+    """Of an .npz file: with labels, with `--target none`, without labels, resumed; and what is no such file."""
+    np.savez(tmp_path / "a.npz", X=X[:400], y=WORDS[:400])
+    with open(tmp_path / "a.csv", "w") as file:
+        file.writelines(f"{a!r},{b!r},{word}\n" for (a, b), word in zip(X[:400].tolist(), WORDS[:400], strict=True))
+    for target in ([], ["--target", "none"]):
+        for name in ("a.npz", "a.csv"):
+            assert main(["learn", tmp_path / name, *target, "--effort", "low", "--save", tmp_path / f"m{name}.npz"]) == 0
+        of_arrays, of_table = (load(tmp_path / f"m{name}.npz") for name in ("a.npz", "a.csv"))
+        assert of_arrays.n_features_in_ == 2 and of_arrays.t_ == 400
+        if not target:
+            assert np.array_equal(of_arrays.decision_function(X[400:500]), of_table.decision_function(X[400:500]))
+    np.savez(tmp_path / "b.npz", X=X[:200])
+    assert main(["learn", tmp_path / "b.npz", "--effort", "low"]) == 0
+    for arrays, words in (({"Z": X}, "array X"), ({"X": X[0]}, "2 dimensions"), ({"X": X, "y": Y[:5]}, "as many labels")):
+        np.savez(tmp_path / "bad.npz", **arrays)
+        assert words in failed(["learn", tmp_path / "bad.npz"], capsys)
+    (tmp_path / "bad.npz").write_bytes(b"PK\3\4 nothing")
+    assert "is not an .npz file" in failed(["learn", tmp_path / "bad.npz"], capsys)
+    data = (tmp_path / "b.npz").read_bytes()
+    assert "--save" in refused(["learn", tmp_path / "b.npz", "--save", tmp_path / "b.npz"], capsys)
+    assert (tmp_path / "b.npz").read_bytes() == data
