@@ -1,6 +1,6 @@
 """Combiners of the core, calibration, prior correction, intervals: plain oracles, chunks, purity, extreme numbers,
 states."""
-import threading
+import concurrent.futures
 
 import numpy as np
 import pytest
@@ -72,17 +72,8 @@ def test_predictions_are_those_of_the_next_row_and_change_nothing(make, scores, 
     combiner = make()
     combiner.advance(scores[:200], y[:200], JOINED[:200], COUNTS[:200], ENABLED)
     state, now = state_of(combiner), combiner.combined(scores[200:], 3, ENABLED)
-    found = [None] * 4
-
-    def ask(i):
-        found[i] = [combiner.combined(scores[200:], 3, ENABLED) for _ in range(50)]
-
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    same(found, [[now] * 50] * 4)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        same([*pool.map(lambda _: combiner.combined(scores[200:], 3, ENABLED), range(200))], [now] * 200)
     same(state_of(combiner), state)
     combined, deviations = combiner.advance(scores[200:201], y[200:201], [3], np.ones(1), ENABLED)
     np.testing.assert_allclose(now[0][:1], combined, rtol=1e-12)

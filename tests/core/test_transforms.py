@@ -1,6 +1,6 @@
 """Transforms of the core: each row with what was known at its time; blocks that count in part; rows as of now;
 states."""
-import threading
+import concurrent.futures
 
 import numpy as np
 import pytest
@@ -161,17 +161,8 @@ def test_rows_as_of_now(make):
     transform.advance(ROWS[:200])
     state, now = state_of(transform), transform.transform(ROWS)
     same(np.concatenate([transform.transform(ROWS[i : i + 1]) for i in range(N)]), now)
-    found = [None] * 4
-
-    def ask(i):
-        found[i] = [transform.transform(ROWS) for _ in range(50)]
-
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    same(found, [[now] * 50] * 4)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        same([*pool.map(lambda _: transform.transform(ROWS), range(200))], [now] * 200)
     same(state_of(transform), state)
     assert transform.transform(np.zeros((0, D))).shape == (0, D)
 

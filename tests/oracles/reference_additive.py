@@ -120,12 +120,6 @@ class BruteTree:
                 for key in sorted(self.terms[j])]
         return np.array(sums, dtype=float).reshape(-1, self.rows).T
 
-    def load(self, j, keys, counts, values):
-        """Fill an empty coordinate."""
-        if self.terms[j]:
-            raise ValueError("the coordinate is not empty")
-        for i, key in enumerate(keys):
-            self.terms[j][_key(key)] = [int(counts[i]), [np.array(values[:, i], dtype=float)]]
 
     def component(self, j, points):
         """f_j at each of the points, shape (points, rows)."""

@@ -28,21 +28,6 @@ def still(rng, n):
     return coefficients
 
 
-def drifting(rng, n):
-    """One function per example: a random walk from one function towards another."""
-    return still(rng, n) + np.linspace(0, 1, n)[:, None] * still(rng, n) + 0.01 * rng.normal(size=(n, n)).cumsum(axis=0)
-
-
-def labelled(rng, kernel, motion, flips, n=70):
-    """A stream and a comparison for it; `flips` is the fraction of labels against the comparison."""
-    X = rng.normal(size=(n, 2))
-    coefficients = motion(rng, n)
-    scores = (kernel(X) * np.broadcast_to(coefficients, (n, n))).sum(axis=1)
-    y = np.where(scores >= 0, 1, -1) * np.where(rng.random(n) < flips, -1, 1)
-    margin = np.quantile(np.abs(scores), rng.choice([0.02, 0.2, 0.5])) + 1e-3
-    return X, y, bounds.comparison(kernel, X, y, coefficients, margin=margin)
-
-
 def mistakes(model, X, y):
     return int((model.progressive(X, y, classes=[-1, 1]) * y <= 0).sum())
 

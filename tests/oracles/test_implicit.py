@@ -6,24 +6,6 @@ from cases import covering, each
 from test_outputs import MULTI
 
 
-def minimizer(objective, low, high):
-    """Golden-section search in extended precision: the minimum of a convex function of one number."""
-    low, high = np.longdouble(low), np.longdouble(high)
-    ratio = (np.sqrt(np.longdouble(5)) - 1) / 2
-    a, b = high - ratio * (high - low), low + ratio * (high - low)
-    at_a, at_b = objective(a), objective(b)
-    for _ in range(110):  # leaves 1e-21 of the interval
-        if at_a <= at_b:
-            high, b, at_b = b, a, at_a
-            a = high - ratio * (high - low)
-            at_a = objective(a)
-        else:
-            low, a, at_a = a, b, at_b
-            b = low + ratio * (high - low)
-            at_b = objective(b)
-    return float((low + high) / 2)
-
-
 NAMES = list("abcd")
 GRAPH = ok.LabelGraph([("a", "b", 0.5), ("b", "c", 1.0), ("c", "d", 0.7), ("d", "a", 1.3)])
 FACTOR = np.random.default_rng(3).normal(size=(4, 2))

@@ -131,10 +131,6 @@ def test_a_budget_against_the_oracle(seed):
 # ---- Chunks -----------------------------------------------------------------------------------------------------
 
 
-def sparse(rows):
-    return pytest.importorskip("scipy.sparse").csr_matrix(np.where(rows > 0.3, rows, 0.0))
-
-
 def same_up_to_rounding(model, other, tolerance=1e-8):
     """Scores, points, coefficients and all numbers of the state."""
     first, second = model._state.hypothesis.state(), other._state.hypothesis.state()
