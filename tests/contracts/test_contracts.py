@@ -1,5 +1,6 @@
 """What holds of every estimator, whoever it is and whatever it learns: one contract, one test."""
 import copy
+import functools
 import inspect
 import pickle
 import re
@@ -219,6 +220,46 @@ def test_what_comes_back_is_the_model_and_goes_on_as_it_does(name, tmp_path):
         if begin:
             assert_same(name, model, before)  # others have learned, and this one has not
         assert_same(name, learned(name, begin, model=model), undisturbed)
+
+
+def leaves(state, path=()):
+    """(path, value) of all that is stored."""
+    for key, value in state.items():
+        yield from leaves(value, (*path, key)) if isinstance(value, dict) else [((*path, key), value)]
+
+
+def damages(value):
+    """What should not be instead of it."""
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        yield from (-value - 1.0, value[:-1] if value.ndim else value[None], value * np.nan, 1e9 * (value + 1.0))
+    elif isinstance(value, np.ndarray):
+        yield from (value - 1000, value[None], value.astype(float), value[::-1].copy())
+    else:
+        yield from (-1, 2**40, float("nan"), "some", None, [])
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in ("scaler", "hebbian")])
+def test_a_damaged_state_is_refused_or_could_be(name):
+    """With one entry changed, or one more or less: files make a ValueError of any error.  What is taken is sound."""
+    kind, refused, count = KINDS[name], 0, 0
+    state = pickle.dumps(learned(name, 0, HALF).__getstate__())
+    paths = [path for path, _ in leaves(pickle.loads(state)["_state"], ("_state",)) if "plan" not in path]
+    for number, path in enumerate(paths[:: 1 + len(paths) // 80]):
+        for turn in range(1 if kind.is_composite else 3):
+            changed, twin, count = pickle.loads(state), kind.make(), count + 1
+            part = functools.reduce(lambda part, key: part[key], path[:-1], changed)
+            others = [*damages(part[path[-1]])]
+            part[path[-1]] = others[(number + turn) % len(others)]
+            if number % 9 == turn == 0:
+                part["one more"] = part.pop(path[-1])
+            try:
+                twin.__setstate__(changed)
+            except Exception:
+                refused += 1
+                continue
+            for part in vars(twin._state).values() if hasattr(twin._state, "__dict__") else ():
+                getattr(part, "_check", int)()
+    assert refused > 0.4 * count, (refused, count)
 
 
 @every_kind
