@@ -72,11 +72,6 @@ class Recursive(Rule):
     tolerance: float
     budget: int | None
 
-    def check(self, plan):
-        super().check(plan)
-        if plan.labels is not None:
-            raise ValueError("KRLS knows no structure of labels.")
-
     def check_loss(self, loss):
         if type(loss) not in self.losses:
             raise ValueError(
