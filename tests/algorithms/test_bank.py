@@ -213,6 +213,15 @@ class TestKeys:
         assert bank.predict([[1.0], [1.0]], keys=["a", "b"]).tolist() == [1, -1]
         assert bank.keys_ == ["a"]
 
+    def test_rows_that_are_not_active_have_no_answer(self):
+        rng, active = np.random.default_rng(0), np.array([True, False, True])
+        for y in (["no", "yes", "no"], None):
+            bank = Bank(2, "hinge" if y else "novelty", n_models=3)
+            bank.partial_fit(rng.normal(size=(3, 2)), y, classes=["no", "yes"] if y else None)
+            whole, part = (bank.predict(np.ones((3, 2)), active=some) for some in (None, active))
+            assert part[1] is None or np.isnan(part[1]) or part[1] in (-1, 0)
+            assert [*part[active]] == [*whole[active]] and (bank.t_ == 1).all()
+
     def test_taking_and_joining(self):
         rng = np.random.default_rng(0)
         X, y, keys = rng.normal(size=(200, 2)), rng.normal(size=200), rng.integers(0, 20, size=200)

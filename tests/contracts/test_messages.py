@@ -297,7 +297,7 @@ CALLS = [  # (model, call, words)
     ("words", lambda m: m.predict(csr(X)), ["sparse", "list of examples"]),
     ("bank", lambda m: ok.Bank(2, "hinge").predict(X, keys=[0] * 12), ["not fitted"]),
     ("bank", lambda m: m.take([0]), ["with keys"]), ("bank", lambda m: ok.Bank.joined([m, m]), ["with keys"]),
-    ("bank", lambda m: m.partial_fit(X[:2], LABELS[:2], keys=np.zeros((2, 1), dtype=int)), ["one-dimensional"]),
+    ("bank", lambda m: ok.Bank(2).partial_fit(X[:2], LABELS[:2], keys=np.zeros((2, 1))), ["one-dimensional"]),
     ("bank", lambda m: ok.Bank(2, ok.NuHinge(margin_step="log"), n_models=2).partial_fit(X[:2], [1, -1]), ["'log'"]),
     ("bank", lambda m: ok.Bank(2, "hinge", n_models=2).partial_fit(X[:2], [1, -1], active=[False] * 2), ["active"]),
     ("bank", lambda m: ok.Bank(2).partial_fit(X, LABELS, keys=[("a",)] * 12).save("x"), ["numbers or strings"]),
