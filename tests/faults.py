@@ -187,7 +187,6 @@ def scores_of(kind, model):
 
 
 def check(model):
-    """Assert all invariants."""
     if hasattr(getattr(model, "_state", None), "backend"):
         model._state.backend._check()
     elif hasattr(model, "_check"):

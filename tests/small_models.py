@@ -14,7 +14,6 @@ NOVELTY = ["novelty", "nunovelty"]
 
 
 def overlap(a, b):
-    """A kernel on strings."""
     return float(len(set(a) & set(b)))
 
 
@@ -57,7 +56,6 @@ def in_chunks(X, model, y, size, weights=None):
 
 
 def scores(model, points):
-    """f(x) + b, whatever the task."""
     for method in ("score_samples", "decision_function", "predict"):
         if hasattr(model, method):
             return getattr(model, method)(points)

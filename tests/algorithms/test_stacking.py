@@ -397,11 +397,6 @@ def test_fitted_members_that_do_not_agree():
         with pytest.raises(ValueError):
             model.partial_fit(*bad)
         assert pickle.dumps(model) == kept
-    state = model._state.to_dict()
-    for name, value in {"members/a/before": -1, "members/b/before": 301, "members/a/t": "3"}.items():
-        assert name in state["learned"]
-        with pytest.raises(ValueError, match="how many rows|the rows that it has seen"):
-            Stacking(model.members)._restored({**state, "learned": {**state["learned"], name: value}})
 
 
 def test_a_disabled_member_begins_anew():

@@ -248,14 +248,6 @@ def in_state(**values):
     return lambda header, arrays: header["state"].update(values)
 
 
-def in_learned(**values):
-    return lambda header, arrays: header["state"]["learned"].update(values)
-
-
-def in_labels(**values):
-    return lambda header, arrays: header["state"]["labels"].update(values)
-
-
 def in_params(**values):
     """Parameters, both as the user gave them and as they are in force."""
     def edit(header, arrays):
@@ -277,13 +269,6 @@ def in_array(name, change):
     return edit
 
 
-def new_array(name, array):
-    def edit(header, arrays):
-        arrays["new"] = np.asarray(array)
-        header["state"]["learned"][name] = {"array": "new"}
-    return edit
-
-
 def removed(*path):
     def edit(header, arrays):
         for key in path[:-1]:
@@ -299,15 +284,8 @@ INCONSISTENT = {
     "frame due for a fold": in_array("frame", lambda a: 1e-200 * a),
     "birthdays out of order": in_array("birthdays", lambda a: a[::-1].copy()),
     "birthdays in the future": in_array("birthdays", lambda a: a + 10**6),
-    **{f"t {value!r}": in_learned(t=value) for value in (-1, 2**70, 1.5, NAN)},
-    **{f"n_features {value!r}": in_state(n_features=value)
-       for value in (0, 2, 3.0, "3", 2**31)},
-    **{f"dtype {value!r}": in_state(dtype=value)
-       for value in ("|O", "<f2", ">f8", "<i8", "bogus", 5)},
-    # Origin
-    **{f"origin {name}": new_array("origin", origin) for name, origin in {
-        "short": np.zeros(1), "long": np.zeros(7), "2d": np.zeros((1, 3)), "nan": [0.0, NAN, 0.0],
-        "strings": ["a", "b", "c"], "number": 5.0}.items()},
+    **{f"n_features {value!r}": in_state(n_features=value) for value in (0, 2, 3.0, "3", 2**31)},
+    **{f"dtype {value!r}": in_state(dtype=value) for value in ("|O", "<f2", ">f8", "<i8", "bogus", 5)},
     # Labels
     "labels missing": in_state(labels=None),
     **{f"labels {classes!r}": in_state(labels={"classes": classes, "dtype": "<i8", "open": False})
@@ -342,37 +320,7 @@ def test_a_consistent_digest_does_not_excuse_an_inconsistent_state(saved, name):
     refused(rewritten(saved, INCONSISTENT[name]))
 
 
-WORDS = list("abcde")
-GRAM = ok.Precomputed(np.eye(3) + 1)
-OTHERS = {  # (a model, an edit of its file, what load is given)
-    **{f"pairs {n}": (lambda: ok.NORMA("multiclass_hinge", budget=9).partial_fit(X, np.arange(N) % 3),
-                      in_array("pairs", lambda pairs, n=n: pairs + n), {}) for n in (1, -1, 2**30)},
-    **{f"weights {weights}": (lambda: ok.NORMA("squared", "linear").partial_fit(X, TARGETS),
-                              new_array("weights", weights), {})
-       for weights in (np.zeros((1, 2)), np.zeros((2, 3)), np.zeros(3), [[NAN, 0, 0]], [["a", "b", "c"]], 5)},
-    **{f"objects {objects}": (lambda: ok.NORMA("squared", overlap).partial_fit(WORDS, np.ones(5)),
-                              in_learned(objects={"objects": objects}), {"kernel": overlap})
-       for objects in ([], ["a"], ["a"] * 50, 5, None, {"a": 1})},
-    **{f"indices {points}": (lambda: ok.NORMA("squared", GRAM).partial_fit([[0], [1], [2]], [1.0, 2.0, 3.0]),
-                             new_array("points", points), {})
-       for points in ([[0.0], [1.0], [99.0]], [[0.0], [-1.0], [2.0]], [[0.0], [0.5], [2.0]])},
-    **{f"rule of {cls.__name__}": (lambda cls=cls, y=y: cls(kernel="gaussian").partial_fit(X, y),
-                                   lambda header, arrays: header["state"]["plan"].update(rule="gradient"), {})
-       for cls, y in ((ok.LASVM, LABELS), (ok.KRLS, TARGETS))},
-}
-
-
-@each("name", OTHERS)
-def test_states_of_other_models_that_cannot_be(tmp_path, name):
-    make, edit, given = OTHERS[name]
-    make().save(tmp_path / "m.npz")
-    assert repr(ok.load(tmp_path / "m.npz", **given)) == repr(make())
-    refused(rewritten(tmp_path / "m.npz", edit), **given)
-
-
 class Evil:
-    """Unpickling this writes a file."""
-
     def __init__(self, path):
         self.path = str(path)
 
@@ -460,26 +408,6 @@ class TestSizesThatAFileClaims:
                         assert tracemalloc.get_traced_memory()[1] < 20 * path.stat().st_size + 2_000_000
                     finally:
                         tracemalloc.stop()
-
-    def test_of_labels_too(self, tmp_path):
-        model, path = KINDS["front door numbers"].make(), tmp_path / "m.npz"
-        KINDS["front door numbers"].call(model, 0, 30)()
-        model.save(path)
-        refused(rewritten(path, lambda header, arrays: header["state"]["learned"].update(n_seen=2**40)), "labels")
-
-    @each("labels", [ok.Taxonomy({"a": "r", "b": "r", "c": "r"}), ok.LabelGraph([("a", "b", 1.0), ("b", "c", 1.0)])],
-          ids=["taxonomy", "graph"])
-    @each("kernel", ["linear", "gaussian"])
-    def test_labels_of_a_structure(self, tmp_path, labels, kernel):
-        model = ok.NORMA("graph_hinge", kernel, labels=labels).partial_fit(np.eye(3), ["a", "b", "c"])
-        model.save(tmp_path / "m.npz")
-
-        refused(rewritten(tmp_path / "m.npz", in_labels(fixed=False)), "labels of a structure are fixed")
-        for order in (["a", "b"], ["a"], [], ["a", "b", "c", "r"], ["a", "b", "z"], ["a", "b", "b"], [["a"], "b", "c"],
-                      None, ["a", "b", None], ["a", "b", NAN], {"a": 1}):
-            refused(rewritten(tmp_path / "m.npz", in_labels(order=order)))
-        for count in (0, 1, 2, 4, -1):
-            refused(rewritten(tmp_path / "m.npz", in_learned(labels=count)))
 
 
 def test_an_archive_is_checked_before_numpy_sees_it():

@@ -24,7 +24,6 @@ G = ok.Gaussian(0.7)
 
 
 def near(x, z):
-    """A kernel in Python."""
     return float(np.exp(-np.sum((x - z) ** 2)))
 
 

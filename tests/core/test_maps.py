@@ -45,7 +45,6 @@ def fourier_features(X, kernel, size, seed=0):
 
 
 def landmarks_of(X, size):
-    """The first `size` distinct rows."""
     found = []
     for row in X:
         if len(found) < size and not any((row == other).all() for other in found):

@@ -30,7 +30,6 @@ CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
 
 def library_kernel(spec, **more):
-    """The public kernel of a one-dimensional one, or one of the sums."""
     if spec[0] in SUMS:
         return SUMS[spec[0]](**more)
     if spec[0] == "spline":
@@ -41,7 +40,6 @@ def library_kernel(spec, **more):
 
 
 def points(seed, n=N, d=D):
-    """Points in (0, 1), with few distinct values in the last coordinate and some examples twice."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(0.02, 1.0, size=(n, d))
     X[:, -1] = np.round(X[:, -1], 1) + 0.05
@@ -109,7 +107,6 @@ def assert_close(found, expected, scale):
 
 
 def filled(spec, X, values):
-    """Both trees after the same additions."""
     tree, brute = (kind(spec, X.shape[1], values.shape[1]) for kind in (Tree, BruteTree))
     for x, row in zip(X, values):
         tree.add(x, row)
@@ -195,29 +192,6 @@ def test_what_was_added_and_removed_leaves_no_trace(spec):
         assert np.all(error <= 1e-12 * brute.scale(x))
 
 
-def test_only_what_a_tree_could_hold_is_loaded():
-    keys, counts, values = np.array([0.5, 1.0, 2.0]), np.array([1, 2, 1]), np.ones((1, 3))
-    bad = [
-        (keys[::-1].copy(), counts, values),
-        (np.array([0.5, 0.5, 2.0]), counts, values),
-        (np.array([0.5, np.nan, 2.0]), counts, values),
-        (keys, counts[:2], values),
-        (keys, np.array([1, 0, 1]), values),
-        (keys, counts, np.ones((1, 2))),
-        (keys, counts, np.ones((2, 3))),
-    ]
-    tree = Tree(("spline", 1))
-    for arguments in bad:
-        with pytest.raises(ValueError):
-            tree.load(0, *arguments)
-        tree._check()
-        assert tree.size == 0
-    tree.load(0, keys, counts, values)
-    with pytest.raises(ValueError):                     # no longer empty
-        tree.load(0, keys, counts, values)
-    assert tree.size == 3
-
-
 def test_terms_with_one_key_are_counted_as_far_as_numbers_go():
     """A feature of two values meets the same key with every second row of an endless stream."""
     tree = Tree(("exponential", 1.0))
@@ -263,7 +237,6 @@ def data(loss, seed, n=N):
 
 
 def score(model, X):
-    """f + b whatever the task is."""
     for method in ("score_samples", "decision_function", "predict"):
         if hasattr(model, method):
             return getattr(model, method)(X)

@@ -459,13 +459,6 @@ def test_an_audit_has_the_figures_of_a_plain_loop():
         assert not hasattr(model, "classes_"), "the model itself has not learned"
 
 
-def test_an_audit_can_compare_with_the_function_0():
-    """One example with both labels: nothing is better than 0."""
-    X, y = np.ones((2, 1)), np.array([1, -1])
-    for line in bounds.audit(ok.Perceptron(ok.Linear(), offset=False), X, y).certificates:
-        assert line.made == 2 <= line.allowed
-
-
 def worst_ratio(seeds):
     """The largest quotient of what was made and what is allowed, by what is bounded."""
     worst = {}

@@ -28,7 +28,6 @@ CLOSE = {"rtol": 1e-10, "atol": 1e-10}
 
 
 def stream(task, seed, n=N, d=D, duplicates=0.1):
-    """Random points, some of them twice, and random targets."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     X[rng.random(n) < duplicates] = X[0]
@@ -45,7 +44,6 @@ def answers(model, X):
 
 
 def same_terms(model, oracle, **close):
-    """The same terms in the same order with the same coefficients."""
     np.testing.assert_allclose(model.dual_coef_, oracle.coefficients(), **close)
     points = np.array([row.x for row in oracle.rows]).reshape(-1, D)
     np.testing.assert_allclose(model.support_vectors_, points, atol=1e-12)

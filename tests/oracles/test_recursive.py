@@ -21,12 +21,10 @@ FIRST = {1, 63, 64, 65, 127, 128, 200, N}  # rows after which predictions are co
 
 
 def exact(kernel=None, **settings):
-    """A model that keeps all rows, as good as the exact process."""
     return KRLS(kernel=kernel or ok.Gaussian(1.3), budget=None, tolerance=1e-12, **settings)
 
 
 def signs(labels, classes):
-    """+1 for the label and -1 for all others."""
     return np.where(np.asarray(labels)[:, None] == np.asarray(classes)[None, :], 1.0, -1.0)
 
 

@@ -18,7 +18,6 @@ ALGORITHMS = {"norma": lambda kernel, **more: ok.NORMA("multiclass_squared", ker
 
 
 def stream(seed, n=N, late=True):
-    """Labels that come one after another."""
     rng = np.random.default_rng(seed)
     latest = np.arange(n) // 8 + 1 if late else np.full(n, 6)
     places = [int(rng.integers(min(6, limit))) for limit in latest]
@@ -38,7 +37,6 @@ def in_chunks(model, X, y, rng):
 
 
 def columns(model, X, order):
-    """Scores of some labels."""
     classes = model.classes_.tolist()
     return model.decision_function(X)[:, [classes.index(label) for label in order]]
 
