@@ -3,9 +3,9 @@ ones."""
 import pathlib
 import pickle
 
-import mutations
 import numpy as np
 import pytest
+from small_models import read_file, write_file
 
 from onlinekernels import (
     KRLS,
@@ -101,17 +101,17 @@ def test_a_transform_that_has_seen_other_rows_is_refused(make, y, name, tmp_path
     model._state.backend._check()
     model.save(path)
     assert load(path).t_ == 60
-    header, arrays = mutations.read(path)
+    header, arrays = read_file(path)
     learned = header["state"]["learned"]
     if y is not None:
         learned[f"transforms/{name}/scaler/count"] += 1
-        mutations.write(path, header, arrays)
+        write_file(path, header, arrays)
         with pytest.raises(ValueError, match="count is not the sum of the weights"):
             load(path)
         after = make().partial_fit(X[:61], NUMBERS[:61])
         learned[f"transforms/{name}/scaler/count"] = after._state.backend.transforms[name].scaler.count
     learned[f"transforms/{name}/t"] = 61
-    mutations.write(path, header, arrays)
+    write_file(path, header, arrays)
     with pytest.raises(ValueError, match="the transforms have not seen the rows that the members have learned"):
         load(path)
 
