@@ -73,7 +73,8 @@ def random_case(seed):
     return rng, rule, str(loss), kernel, params
 
 
-@pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")  # random steps may be too large; a bank does not tell
+# random steps may be too large; a bank does not tell
+@pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")
 class TestEqualToSeparateModels:
     @each("seed", range(60))
     def test_by_key(self, seed):

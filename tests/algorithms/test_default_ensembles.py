@@ -359,7 +359,8 @@ def test_series(several, beside, tmp_path):
     members see more than these rows.)"""
     series, rows = WAVE if several else WAVE[:, 0], X[:260]
     known = np.hstack([rows, windows(series, 5)]) if beside else windows(series, 5)
-    members = {"line": KRLS("squared", "linear", scale=True, scale_target=True), "near": Smoother("squared", scale=True)}
+    members = {"line": KRLS("squared", "linear", scale=True, scale_target=True),
+               "near": Smoother("squared", scale=True)}
     plain = OnlineKernelRegressor(members=members, encode=False)
     expected = plain.progressive(known, series)
     model, scores = OnlineKernelRegressor(members=members, lags=5), []

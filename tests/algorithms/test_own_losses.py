@@ -278,7 +278,7 @@ def test_what_goes_wrong_in_a_step_or_a_budget_stops_at_its_row():
     for model, error, words in [
         (ok.NORMA("novelty", budget=Picky(), step=1.0), KeyError, "no"),
         (ok.NORMA("novelty", budget=Wrong(), step=1.0), ValueError, "index of one of 6 terms. Got 99"),
-        (ok.NORMA("hinge", step=bad(-1.0)), ValueError, "size of step 7 must be a positive number, at most 1000. Got -1"),
+        (ok.NORMA("hinge", step=bad(-1.0)), ValueError, "step 7 must be a positive number, at most 1000. Got -1"),
         (ok.NORMA("hinge", step=bad(2e3)), ValueError, "at most 1000"),
         (ok.ILK("hinge", step=bad("x"), regularization=1.0), ValueError, "Got 'x'"),
         (ok.ILK("hinge", step=lambda t: 1 / (t - 7) ** 2, regularization=1.0), ZeroDivisionError, "zero"),

@@ -21,9 +21,9 @@ SEVERAL = np.column_stack([NUMBERS, 1e3 * X[:, 1] ** 2])
 LABELS = np.array(["one", "two", "three"])[np.digitize(NUMBERS, [-0.3, 0.6])]
 LABELS[:150][LABELS[:150] == "three"] = "two"  # the third joins later, in the middle of a stage
 WEIGHTS = RNG.choice([0.0, 0.5, 1.0, 2.0], size=460)
-TASKS = {"numbers": (None, NUMBERS, None), "several": ("squared", SEVERAL, WEIGHTS), "classes": ("multiclass_squared",
-                                                                                                 LABELS, None),
-         "weighted classes": ("multiclass_squared", LABELS, WEIGHTS)}
+TASKS = {"numbers": (None, NUMBERS, None), "several": ("squared", SEVERAL, WEIGHTS),
+         "classes": ("multiclass_squared", LABELS, None), "weighted classes": ("multiclass_squared", LABELS, WEIGHTS)}
+
 
 
 def by_differences(function, q, step=1e-5):

@@ -291,7 +291,8 @@ def test_fitted_members_are_members_that_have_learned_the_same_rows(kind, member
     rest = (X[150:], y[150:], None, part(weights, slice(150, None)))
     assert same(ensemble.progressive(*rest), other.progressive(*rest))
     assert ensemble.t_ == 150 and ensemble.named_members_["near"].t_ == N
-    assert np.array_equal(ensemble.predict(X), other.predict(X)) if y is LABELS else same(ensemble.predict(X), other.predict(X))
+    assert np.array_equal(ensemble.predict(X), other.predict(X)) if y is LABELS else same(ensemble.predict(X),
+            other.predict(X))
     ensemble._state.backend._check()
     assert pickle.dumps(models) == kept
     twin = kind(members()).fit(X, y)  # which forgets

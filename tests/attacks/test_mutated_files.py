@@ -106,7 +106,8 @@ def use(model, kind, path):
             call()
         except (ValueError, FloatingPointError):  # a refusal
             pass
-        except TypeError as error:  # it says that it has learned dense rows, numbers, or an object that files do not hold
+        # it says that it has learned dense rows, numbers, or an object that files do not hold
+        except TypeError as error:
             assert any(words in str(error) for words in ("X is sparse", "y must hold numbers", "model file")), error
         for part in (model._state, *vars(model._state or object).values()):
             getattr(part, "_check", int)()

@@ -89,7 +89,8 @@ def test_whatever_is_learned_is_finite_and_goes_on(name, tmp_path):
         near = 2e-3 if what == "sample_weight" or name == "krls weights" else 1e-6  # digits that are lost either way
         np.testing.assert_allclose(kind.scores(whole), scores, rtol=0, err_msg=extreme,
                                    atol=near * max(1e-300, np.abs(scores).max()))
-        twins = [pickle.loads(pickle.dumps(model)), *([through_file(model, tmp_path)] if hasattr(model, "save") else [])]
+        twins = [pickle.loads(pickle.dumps(model)), *([through_file(model, tmp_path)] if hasattr(model, "save")
+                                                      else [])]
         for one in (model, *twins):
             learn(name, one, X, y, weights, np.arange(N, N + MORE))
         for twin in twins:

@@ -16,11 +16,10 @@ class TestWhatExists:
     ALWAYS = {"fit", "partial_fit", "progressive", "learn_one", "predict", "predict_one", "get_params", "set_params",
               "save"}
     SOMETIMES = {"decision_function", "predict_proba", "score", "score_samples"}
-    EXPECTED = {**dict.fromkeys(["hinge", "nuhinge"], {"decision_function", "score"}), "logistic": {"decision_function",
-                                                                                                    "score",
-                                                                                                    "predict_proba"},
-                **dict.fromkeys(REGRESSION, {"score"}), **dict.fromkeys(NOVELTY, {"decision_function",
-                                                                                  "score_samples"})}
+    EXPECTED = {**dict.fromkeys(["hinge", "nuhinge"], {"decision_function", "score"}),
+                **dict.fromkeys(REGRESSION, {"score"}),
+                "logistic": {"decision_function", "score", "predict_proba"},
+                **dict.fromkeys(NOVELTY, {"decision_function", "score_samples"})}
 
     @each("loss", EXPECTED)
     def test_methods_that_do_not_apply_do_not_exist(self, loss):

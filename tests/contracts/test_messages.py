@@ -545,6 +545,7 @@ class TestWhatStrangersMet:
         assert np.array_equal(plain.predict(rows), matrix.predict(np.asmatrix(rows)))
         polars = pytest.importorskip("polars")
         frame = polars.DataFrame({"a": [{"x": 1}, {"x": 2}]})
-        for encode, said in ((False, "must hold numbers for this kernel"), (True, "expected a number, a word or a date")):
+        for encode, said in ((False, "must hold numbers for this kernel"),
+                             (True, "expected a number, a word or a date")):
             with pytest.raises(TypeError, match=f"{said}.*column 'a'|column 'a': {said}"):
                 ok.NORMA("squared", encode=encode).fit(frame, [1.0, 2.0])

@@ -92,7 +92,8 @@ class TestAtomicWriting:
                 file.write(b"half a file")
             raise error
 
-        monkeypatch.setattr(*{"write": (npformat, "write_array"), "fsync": (os, "fsync"), "replace": (os, "replace")}[where], fail)
+        monkeypatch.setattr(*{"write": (npformat, "write_array"), "fsync": (os, "fsync"),
+                              "replace": (os, "replace")}[where], fail)
         with pytest.raises(type(error)):
             ok.NORMA("squared").partial_fit(X, TARGETS).save(path)
         monkeypatch.undo()
@@ -358,8 +359,10 @@ class TestArchive:
     """What numpy writes of plain numbers, and nothing else."""
 
     @each("header, data", [
-        *((f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}", data) for descr, order, shape, data in [
-            ("'<f8'", False, (2**42,), b"x" * 64), ("'<f8'", False, (2**62, 4), b""), ("'<f8'", False, (0, 10**23), b""),
+        *((f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}", data) for descr, order, shape,
+          data in [
+            ("'<f8'", False, (2**42,), b"x" * 64), ("'<f8'", False, (2**62, 4), b""),
+            ("'<f8'", False, (0, 10**23), b""),
             ("'<f8'", 0, (8,), b"x" * 64), ("'<f8'", False, "(1,) * 8", b"x" * 64),
             *(("'<f8'", False, (n,), b"x" * 64) for n in (-8, 7, 9)), ("'<c16'", False, (4,), b"x" * 64),
             ("'(2,)<f8'", False, (4,), b"x" * 64),

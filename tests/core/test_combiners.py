@@ -382,7 +382,7 @@ def test_positive_definite():
 
 
 def test_fences_are_their_definition():
-    """Residuals beyond three 95 % quantiles are clipped, those far beyond are nothing, and the third in a row counts."""
+    """Residuals beyond three 95 % quantiles are clipped, those far beyond are nothing, the third in a row counts."""
     rng = np.random.default_rng(8)
     y, f = rng.normal(size=(600, 2)), rng.normal(size=(600, 2))
     y[rng.random((600, 2)) < 0.05] += 12.0

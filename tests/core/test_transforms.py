@@ -98,7 +98,8 @@ def test_quantiles_are_of_the_latest_rows_and_of_no_glitch():
     np.testing.assert_allclose(found[2001:, 0], rows[2001:, 0], atol=1.0)
     assert abs(found[4600:, 1].std() - 1.0) < 0.1 and abs(np.ptp(found[500:, 2]) - 0.6) < 1e-12
     tiny = QuantileScores(2, 1)
-    assert np.isfinite(tiny.advance([[-1.7e308, 5e-324], [1.7e308, 0.0], [0.0, 1.7e308]] * 50)).all() and tiny.sample.n == 1
+    assert np.isfinite(tiny.advance([[-1.7e308, 5e-324], [1.7e308, 0.0],
+                                     [0.0, 1.7e308]] * 50)).all() and tiny.sample.n == 1
 
 
 @each

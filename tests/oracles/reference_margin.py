@@ -1,5 +1,4 @@
-"""A third slow, plain oracle: Projection, PassiveAggressive, ALMA, the Ballseptron, ROMMA, the Voted Perceptron and the Adatron, for the
-tests only.
+"""A third slow, plain oracle: Projection, PassiveAggressive, ALMA, Ballseptron, ROMMA, Voted Perceptron, Adatron.
 
 Written from the papers and not from the library, as `reference.py` is, whose plain data (kernel, loss, budget) it
 takes over. **H** is Herbster, "Learning additive models online with fast evaluating kernels"; **V** is

@@ -279,16 +279,19 @@ def compare(make, loss, seed, spec, budget, weighted=False, scale=None):
     return models
 
 
-ALGORITHMS = {"norma": lambda loss, kernel, **more: ok.NORMA(loss, kernel, step=ok.InverseSqrt(0.08),
-                                                             regularization=0.3, **more), "average": lambda loss,
-              kernel, budget, **more: ok.NORMA(loss, kernel, step=0.08, regularization=0.3, average=True, **more),
-              "ilk": lambda loss, kernel, **more: ok.ILK(loss, kernel, step=0.5, regularization=0.1, **more),
-              "svmd": lambda loss, kernel, **more: ok.SVMD(loss, kernel, step=0.02, meta_step=0.05, memory=0.9,
-                                                           regularization=0.2, **more), "svmd exact": lambda loss,
-              kernel, **more: ok.SVMD(loss, kernel, step=0.02, regularization=0.2, exact_norms=True, **more),
-              "pa": lambda loss, kernel, **more: ok.PassiveAggressive(loss, kernel, penalty=0.2, **more),
-              "projection": lambda loss, kernel, **more: ok.Projection(loss, kernel, radius=0.6, **more),
-              "perceptron": lambda loss, kernel, **more: ok.Perceptron(kernel, **more)}
+ALGORITHMS = {
+    "norma": lambda loss, kernel, **more: ok.NORMA(loss, kernel, step=ok.InverseSqrt(0.08), regularization=0.3, **more),
+    "average": lambda loss, kernel, budget, **more: ok.NORMA(loss, kernel, step=0.08, regularization=0.3, average=True,
+                                                             **more),
+    "ilk": lambda loss, kernel, **more: ok.ILK(loss, kernel, step=0.5, regularization=0.1, **more),
+    "svmd": lambda loss, kernel, **more: ok.SVMD(loss, kernel, step=0.02, meta_step=0.05, memory=0.9,
+                                                 regularization=0.2, **more),
+    "svmd exact": lambda loss, kernel, **more: ok.SVMD(loss, kernel, step=0.02, regularization=0.2, exact_norms=True,
+                                                       **more),
+    "pa": lambda loss, kernel, **more: ok.PassiveAggressive(loss, kernel, penalty=0.2, **more),
+    "projection": lambda loss, kernel, **more: ok.Projection(loss, kernel, radius=0.6, **more),
+    "perceptron": lambda loss, kernel, **more: ok.Perceptron(kernel, **more),
+}
 
 
 def makes_no_sense(algorithm, loss, budget, offset=False, **_):

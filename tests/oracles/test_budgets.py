@@ -120,9 +120,8 @@ def test_projecting(learner, size, tolerance, chunk):
 @each("make", [lambda **o: ok.ROMMA(ok.Gaussian(1.0), **o), lambda **o: ok.ALMA(ok.Gaussian(1.0), **o),
                lambda **o: ok.Projection("hinge", ok.Gaussian(1.0), radius=2.0, **o),
                lambda **o: ok.Projection("multiclass_hinge", ok.Gaussian(1.0), radius=2.0, **o),
-               lambda **o: ok.Projection("graph_hinge", ok.Gaussian(1.0), radius=2.0, labels=ok.Taxonomy({0: 3, 1: 3,
-                                                                                                          2: 4, 3: 4}),
-                                         **o), lambda **o: ok.SVMD("hinge", ok.Gaussian(1.0), exact_norms=True, **o),])
+               lambda **o: ok.Projection("graph_hinge", ok.Gaussian(1.0), radius=2.0, labels=TREE, **o),
+               lambda **o: ok.SVMD("hinge", ok.Gaussian(1.0), exact_norms=True, **o)])
 def test_norms_stay_exact(make, chunk):
     model = make(budget=ok.Projecting(9))
     y = MANY if model._current_loss().task == "multiclass" else SIGNS

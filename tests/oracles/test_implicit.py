@@ -32,7 +32,8 @@ def test_many_outputs(loss, kappa, offset):
     for trial in range(6):
         eta, lam, C = rng.uniform(0.1, 2.0), rng.uniform(0, 1.5), rng.uniform(0.2, 4.0) * 10.0 ** (trial % 3)
         W, b, x, y = rng.normal(size=(4, 2)), offset * rng.normal(size=4), rng.normal(size=2) * 1.5, rng.integers(4)
-        model = ok.ILK(loss, "linear", step=eta, regularization=lam, penalty=C, exact=True, labels=labels, offset=offset)
+        model = ok.ILK(loss, "linear", step=eta, regularization=lam, penalty=C, exact=True, labels=labels,
+                       offset=offset)
         model.partial_fit(x[None], [NAMES[y]])
         engine = model._state.hypothesis
         state = engine.state()
@@ -54,7 +55,8 @@ def test_many_outputs(loss, kappa, offset):
         for step in steps:
             for size in (1e-1, 1e-3, 1e-5):
                 for apart in {0.0, offset * size}:
-                    assert objective(found + size * np.outer(step, x), offsets + apart * step) >= best - 2e-14 * (1 + best)
+                    assert objective(found + size * np.outer(step, x),
+                                     offsets + apart * step) >= best - 2e-14 * (1 + best)
 
 
 @each("loss", MULTI, ids=repr)

@@ -85,7 +85,8 @@ def test_an_adapted_step_knows_the_norm_of_its_start(algorithm, offset):
 
 
 class TestStartOfManyLabels:
-    @each("kernel", ["gaussian", "linear", ok.AdditiveExponential(), ok.AdditiveSpline() + ok.AdditiveMatern() + 0.5 + ok.Noise(0.1)], ids=str)
+    @each("kernel", ["gaussian", "linear", ok.AdditiveExponential(),
+                     ok.AdditiveSpline() + ok.AdditiveMatern() + 0.5 + ok.Noise(0.1)], ids=str)
     @each("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
     @each("budget", [None, 30])
     @each("labels", [None, ok.LabelGraph([("c", "a", 1.0), ("a", "d", 2.0), ("d", "b", 1.0)])],

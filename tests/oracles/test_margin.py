@@ -13,7 +13,8 @@ from test_oracle import describe, in_chunks
 
 N, D = 40, 3
 NAMES = ["a", "b", "c", "d"]
-KERNELS = [ok.Linear(), ok.Gaussian(1.3), ok.Polynomial(3, 0.3, 1.0), ok.Gaussian(2) + 0.1 * ok.Linear() + ok.Constant(),
+KERNELS = [ok.Linear(), ok.Gaussian(1.3), ok.Polynomial(3, 0.3, 1.0),
+           ok.Gaussian(2) + 0.1 * ok.Linear() + ok.Constant(),
            lambda x, z: float(np.exp(-np.sum((x - z) ** 2) / 2))]
 BUDGETS = [ok.Unlimited(), ok.Recent(7), ok.Window(9), ok.Smallest(6)]
 

@@ -11,10 +11,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")
 N, LETTERS = 50, "abcdef"
 KERNELS = {"terms": ok.Gaussian(1.2), "weights": ok.Linear(), "trees": ok.AdditiveExponential(0.7), "objects": dot}
 # With classes= or without, steps of these do not differ: they follow no other label.
-ALGORITHMS = {"norma": lambda kernel, **more: ok.NORMA("multiclass_squared", kernel, step=0.1, regularization=0.05,
-                                                       **more), "ilk": lambda kernel,
-              **more: ok.ILK("multiclass_squared", kernel, step=0.7, regularization=0.05, **more),
-              "silk": lambda kernel, **more: ok.SILK("multiclass_squared", kernel, **{"budget": None, **more})}
+ALGORITHMS = {
+    "norma": lambda kernel, **more: ok.NORMA("multiclass_squared", kernel, step=0.1, regularization=0.05, **more),
+    "ilk": lambda kernel, **more: ok.ILK("multiclass_squared", kernel, step=0.7, regularization=0.05, **more),
+    "silk": lambda kernel, **more: ok.SILK("multiclass_squared", kernel, **{"budget": None, **more}),
+}
 
 
 def stream(seed, n=N, late=True):
