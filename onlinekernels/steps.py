@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from onlinekernels._core.rules import STEP_CODES, step_sizes
 from onlinekernels.base.params import Parameterized, nearest, same_parameters
 from onlinekernels.base.validation import (
-    as_number, bad_parameter, check_flag, check_memory, check_not_negative, check_positive,
+    as_number, bad_parameter, check_memory, check_not_negative, check_positive,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ class Step(Parameterized):
     delay = 1.0
     meta_rate = 0.0
     memory = 0.0
-    per_feature = False
 
     def validate(self) -> None:
         """Raise ValueError for a parameter out of range."""
@@ -160,9 +159,6 @@ class MetaDescent(Step):
         mu, how fast the step adapts; at least 0.
     memory : float
         lambda in V (34), in [0, 1]: how long the trace remembers; 0 looks one step back only.
-    per_feature : bool
-        A step for each weight, V 2.2 (SMD): for features that are not of one size. f must be weights: a feature map,
-        or `Linear` without a budget. `step_` is the mean of all steps.
     offset_step : MetaDescent or None
         eta_b, mu_b and lambda_b of the offsets, V (50)-(52). None is that of f. Not for implicit steps.
     margin_step : MetaDescent or None
@@ -183,13 +179,10 @@ class MetaDescent(Step):
 
     meta_rate: float = 0.1
     memory: float = 0.99
-    per_feature: bool = False
     offset_step: MetaDescent | None = None
     margin_step: MetaDescent | None = None
 
-    _values = {
-        "rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory, "per_feature": check_flag,
-    }
+    _values = {"rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory}
 
     def validate(self) -> None:
         super().validate()

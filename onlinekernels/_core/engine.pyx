@@ -567,9 +567,7 @@ cdef class Hypothesis:
             self.watch.status = self.rule.status
         self.now.norms, self.now.future = e.move.norms, e.move.future
         self.function.transform(w, &e.move.transform[0][0])
-        if self.rule.per_feature:
-            w.mean_step = self.function.descend(w, &e.term, i, &e.descent)
-        elif e.term.enters and w.piece.own[i] != 0.0:
+        if e.term.enters and w.piece.own[i] != 0.0:
             self.append(w, e, i)
         self.now.loss.scalar, self.now.pace = e.move.scalar, e.move.pace
         if self.watch.block:

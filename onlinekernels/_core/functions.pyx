@@ -496,10 +496,6 @@ cdef class Function:
         """The same for kernels in Python, asked between two examples; None where not possible. O(n f)."""
         return None
 
-    cdef double descend(self, Scratch w, const Term* term, Py_ssize_t i, const Descent* descent) noexcept nogil:
-        """Carry out a term by a step of each weight's own; return the mean of these. O(d)."""
-        return NAN
-
     cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
         """What all hypotheses since the first say together: of functions that keep every term. O(n)."""
         return NAN

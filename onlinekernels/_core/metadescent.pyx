@@ -5,7 +5,7 @@ from libc.math cimport INFINITY, fabs, fmax
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.formulas.dense cimport softmax_grip_times, softmax_hessian_times, softmax_step
 from onlinekernels._core.formulas.losses cimport loss_adapts, loss_grows_like_square, loss_implicit
-from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, adapted_step, capped, gain, implicit_grip,
+from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, capped, gain, implicit_grip,
                                                  implicit_kernel, implicit_shift, implicit_shrink, is_bounded,
                                                  meta_norms, meta_transform, move_scalar, moved_logarithm, moved_norms,
                                                  shift_by, trace_transform)
@@ -46,11 +46,7 @@ OFFSET_STEP = np.dtype([(name, np.float64) for name in ("eta", "trace", "offset"
 
 
 cdef class AdaptiveGradient(Rule):
-    """SVMD, V Algorithm 2: gradient steps whose size adapts; the gradient trace v is the second channel.
-
-    With `per_feature`, SMD, V 2.2: each weight has a step of its own, which the function keeps. The rule decides as for
-    a step of 1, and `eta` is their mean.
-    """
+    """SVMD, V Algorithm 2: gradient steps whose size adapts; the gradient trace v is the second channel."""
 
     FIELDS = (Number("eta"), Number("scalar_eta"), Number("scalar_trace"),
               Array("offset_eta", np.float64, ("labels",)), Array("offset_trace", np.float64, ("labels",)))
@@ -70,9 +66,8 @@ cdef class AdaptiveGradient(Rule):
     cdef readonly object offset_steps           # an `OffsetStep` for each output
     cdef OffsetStep* offsets                    # its data
 
-    def __init__(self, step, bint per_feature=False, **settings):
+    def __init__(self, step, **settings):
         self.has_trace = True
-        self.per_feature = per_feature
         self.set_offset_steps(np.zeros(1, dtype=OFFSET_STEP))
         self.configure(step, **settings)
 
@@ -118,11 +113,12 @@ cdef class AdaptiveGradient(Rule):
         return is_bounded(next.eta + next.scalar_eta + fabs(next.scalar_trace))
 
     cdef void adapt(self, double product, Example e) noexcept nogil:
-        """The step after <g, v>: V (33). O(1)."""
+        """The step after <g, v>, V (33), adapted before it is used; past the cap, it would overshoot the minimum of the
+        example's own risk. O(1)."""
         cdef Adapted* next = &decided(e).adapted
         next[0] = self.adapted
-        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product,
-                                self.regularization + decided(e).stiffness)
+        next.eta = capped(self.adapted.eta * gain(self.step.meta_rate, product),
+                          self.regularization + decided(e).stiffness)
 
     cdef void move_scalar(self, const Standing* now, Example e) noexcept nogil:  # no-cython-lint
         """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum). O(1)."""
@@ -131,8 +127,7 @@ cdef class AdaptiveGradient(Rule):
         cdef Adapted* next = &decided(e).adapted
         e.move.compared = e.view.compared
         if now.loss.step != 0.0:
-            move_scalar(&now.loss, &now.pace, next.eta * self.penalty, e.view.weight, e.view.scalar_gradient,
-                        e.view.compared, &e.move)
+            move_scalar(now, next.eta * self.penalty, &e.view, &e.move)
         elif loss_adapts(&now.loss) and now.loss.scalar > 0.0:
             next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope)               # V (57)
             next.scalar_trace = (memory * next.scalar_trace
@@ -154,11 +149,6 @@ cdef class AdaptiveGradient(Rule):
         next.adapted = self.adapted
         next.chi = chi = e.view.curvature * (e.view.trace + self.offset_trace_along(e))     # (43), erratum
         e.move.offset = 0.0                                                 # `decide_offsets` does that
-        if self.per_feature:
-            self.move_scalar(now, e)
-            self.leave_steps(now, e.view.curvature, e)
-            e.move.alpha[0], e.move.alpha[1] = -xi, -(xi + memory * chi)
-            return
         self.adapt(c * now.norms.product + xi * e.view.trace, e)            # (33), (45)
         eta = next.adapted.eta
         self.move_scalar(now, e)
@@ -170,14 +160,6 @@ cdef class AdaptiveGradient(Rule):
         meta_norms(eta, c, memory, xi * e.view.bare, xi * xi * e.view.k, chi * e.view.bare, xi * trace_next, &now.norms,
                    &e.move.norms)
 
-    cdef void leave_steps(self, const Standing* now, double curvature, Example e) noexcept nogil:
-        """The function's own steps decay and move f and v; here they stand still. O(1)."""
-        e.move.transform[0][0] = e.move.transform[1][1] = 1.0
-        e.move.transform[1][0] = 0.0
-        e.descent.meta_rate, e.descent.memory = self.step.meta_rate, self.step.memory
-        e.descent.regularization = self.regularization
-        e.descent.curvature = curvature if loss_grows_like_square(&now.loss) else 0.0
-
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         """All labels at once: V (37), (38), (44). O(outputs)."""
         cdef Adaptation* next = decided(e)
@@ -187,7 +169,7 @@ cdef class AdaptiveGradient(Rule):
         cdef double* chi = e.work                   # the Hessian times v + v_b; `decide_offsets` finds it here
         cdef double* K_new = chi + e.width          # kappa times what enters v
         cdef double* K_xi = K_new + e.width         # kappa xi
-        cdef double c = self.regularization, memory = self.step.memory, eta, xi_v = 0.0, largest = 0.0
+        cdef double c = self.regularization, memory = self.step.memory, eta, xi_v = 0.0
         for l in range(n):
             K_new[l] = v[l] + self.offsets[l].trace
         hessian_times(e, K_new, n, chi)
@@ -199,14 +181,7 @@ cdef class AdaptiveGradient(Rule):
         next.stiffness = 0.0
         if e.diagonal and loss_grows_like_square(&now.loss):
             next.stiffness = stiffness_along(e, K_xi, outputs, k, 1.0 if now.has_offset else 0.0)
-            for l in range(n):
-                largest = fmax(largest, e.curvature[l])
         next.adapted = self.adapted
-        if self.per_feature:
-            self.leave_steps(now, largest, e)
-            for l in range(n):
-                e.term.alpha[l], e.term.alpha[n + l], e.term.offset[l] = -xi[l], -(xi[l] + memory * chi[l]), 0.0
-            return
         self.adapt(c * now.norms.product + xi_v, e)
         eta = next.adapted.eta
         meta_transform(eta, c, memory, &e.move)
@@ -268,10 +243,6 @@ cdef class AdaptiveGradient(Rule):
             for l in range(labels):
                 self.offsets[l] = decided_offsets(e)[l]
                 offset[l] = self.offsets[l].offset
-
-    cdef void follow(self, Scratch w, Example e) noexcept nogil:
-        if self.per_feature:
-            self.adapted.eta = w.mean_step
 
     # ---- State --------------------------------------------------------------------------------
 
@@ -355,7 +326,7 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
         cdef Shift shift
         e.view.score += (shrink - 1.0) * e.view.bare
         shift = implicit_shift(&now.loss, shrink, size, offsets, e.view.score, e.view.target, e.view.k)
-        shift_by(&shift, &e.move)
+        shift_by(shift.shrink, shift.alpha, shift.offset, &e.move)
         trace_transform(shrink, self.step.memory, &e.move)
         self.move_scalar(now, e)
         a = shift.alpha

@@ -21,7 +21,6 @@ cdef class Rule:
     cdef long long last_size            # up to this one,
     cdef object size_error              # because this was raised for the next
     cdef readonly bint has_trace        # whether the function's second channel is the gradient trace v
-    cdef readonly bint per_feature      # whether each weight has a step of its own, which the function keeps
     cdef readonly bint looks_at_shrunk      # whether it looks at the scores of the hypothesis that it will have shrunk
     cdef bint moves_all                 # whether it moves all labels at once
     cdef readonly bint asks_loss        # whether it asks a Python loss itself, which is a rule's own way to move
@@ -57,6 +56,8 @@ cdef class Form:
     cdef readonly Py_ssize_t targets    # numbers that y has for each example
 
     cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil
+    cdef bint move(self, const Standing* now, Example e) noexcept nogil
+    cdef bint move_along(self, const Standing* now, Example e) noexcept nogil
     cdef bint differentiate(self, const Standing* now, Example e) noexcept nogil
     cdef bint ask_custom_loss(self, Example e) noexcept with gil
     cdef int refuse_loss(self, what, Example e) except -1

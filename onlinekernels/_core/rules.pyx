@@ -9,15 +9,15 @@ from onlinekernels._core.dictionary cimport Dictionary, SquareTable, Table
 from onlinekernels._core.formulas.dense cimport (hinge_step, mistake_gradient, softmax, softmax_hessian_times,
                                                  softmax_step)
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
-from onlinekernels._core.formulas.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED, Loss, loss_compared,
-                                                  loss_curvature, loss_derivative, loss_implicit, loss_scalar_gradient)
-from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, TABLED, Shift, View,
-                                                 aggressive_move, ball_move, coefficient_is_bounded, gradient_move,
-                                                 gradient_shrink, implicit_kernel, implicit_move, implicit_shift_by,
-                                                 implicit_shrink, move_scalar, moved_square, relaxed_move, shift_by,
-                                                 stand_still, step_size)
+from onlinekernels._core.formulas.losses cimport (INSENSITIVE, MULTICLASS_LOGISTIC, MULTICLASS_SQUARED,
+                                                  SQUARED_INSENSITIVE, Loss, loss_compared, loss_curvature,
+                                                  loss_derivative, loss_dust, loss_implicit, loss_scalar_gradient)
+from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, TABLED, Move, Shift, View,
+                                                 coefficient_is_bounded, gradient_shift, gradient_shrink,
+                                                 implicit_kernel, implicit_shift, implicit_shrink, move_scalar,
+                                                 moved_square, shift_by, stand_still, step_size)
 from onlinekernels._core.formulas.vecmath cimport ok_dot
-from onlinekernels._core.functions cimport LOSS, MOVE, NOBODY, PYTHON, Piece
+from onlinekernels._core.functions cimport LOSS, MOVE, NOBODY, NONE, PYTHON, Piece
 from onlinekernels._core.schema import Array, not_negative, Number
 from onlinekernels._core.terms cimport Coefficients, KernelTerms
 
@@ -44,11 +44,8 @@ cdef class Rule:
     state follow. With n outputs, it implements `move` or `move_all`, as its forms ask. Numbers per slot, or per pair of
     slots, are tables of the dictionary.
 
-    Parameters
-    ----------
-    step : tuple
-        (code or a function of t, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of
-        offsets and of the margin, the first rates of both, and whether to take exponentials.
+    `step` is (code or a function of t, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of
+    offsets and of the margin, the first rates of both, and whether to take exponentials.
     """
 
     FIELDS = ()
@@ -91,9 +88,9 @@ cdef class Rule:
     # ---- Decide -------------------------------------------------------------------------------
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        """The move in the direction of e.view: e.move.transform, alpha and offset. The scalar, its pace and the norms
-        stay as they are unless it says otherwise. A rule that `asks_loss` asks a Python loss itself; e.failure says if
-        that went wrong. O(1)."""
+        """The move in the direction of e.view: e.move.transform, alpha and offset. The scalar and its pace stay as they
+        are unless it says otherwise, and so do norms of a rule with a trace. A rule that `asks_loss` asks a Python loss
+        itself; e.failure says if that went wrong. O(1)."""
         pass
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
@@ -205,6 +202,26 @@ cdef class Form:
     cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
         return False
 
+    cdef bint move(self, const Standing* now, Example e) noexcept nogil:
+        """The rule's move along e.view, and |f|^2 after it; False if a Python loss fails. O(1)."""
+        self.rule.move(now, e)
+        if now.keeps_square and not self.rule.has_trace:
+            moved_square(&now.norms, &e.view, &e.move)
+        return e.failure == NONE
+
+    cdef bint move_along(self, const Standing* now, Example e) noexcept nogil:
+        """The same, into the term of one label, or of a pair, of which the second has the negative. O(1)."""
+        cdef int channel
+        if not self.move(now, e):
+            return False
+        for channel in range(MAX_CHANNELS):
+            e.term.alpha[channel * e.term.n] = e.move.alpha[channel] if channel <= self.rule.has_trace else 0.0
+            if e.term.n == 2:
+                e.term.alpha[channel * e.term.n + 1] = -e.term.alpha[channel * e.term.n]
+        e.term.offset[0], e.term.offset[1] = e.move.offset, -e.move.offset
+        e.term.enters = e.move.alpha[0] != 0.0 or self.rule.has_trace and e.move.alpha[1] != 0.0
+        return True
+
     cdef bint differentiate(self, const Standing* now, Example e) noexcept nogil:
         """Derivatives of the loss at the score of e.view; False if a Python loss fails. O(1)."""
         cdef View* view = &e.view
@@ -258,15 +275,7 @@ cdef class OneOutput(Form):
             return False
         if self.rule.looks_at_shrunk and self.rule.has_trace:
             self.rule.look_back(now, e)
-        self.rule.move(now, e)
-        if e.failure:
-            return False
-        e.term.alpha[0], e.term.alpha[1], e.term.alpha[2] = e.move.alpha[0], e.move.alpha[1], 0.0
-        e.term.offset[0] = e.move.offset
-        e.term.enters = e.move.alpha[0] != 0.0 or self.rule.has_trace and e.move.alpha[1] != 0.0
-        if not self.rule.has_trace:
-            e.term.alpha[1] = 0.0
-        return True
+        return self.move_along(now, e)
 
 
 @cython.final
@@ -285,8 +294,7 @@ cdef class Targets(Form):
                 return False
             e.derivative[l], e.curvature[l] = view.derivative, view.curvature
             if not self.rule.has_trace:
-                self.rule.move(now, e)
-                if e.failure:
+                if not self.move(now, e):
                     return False
                 e.term.alpha[l] = e.move.alpha[0]
                 e.term.offset[l] = e.move.offset
@@ -388,7 +396,6 @@ cdef class LabelPair(LabelForm):
 
     cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
         cdef Py_ssize_t label = <Py_ssize_t> e.targets[0], best
-        cdef int channel
         self.find_distances(label, e)
         e.view.weight = e.weight
         if self.rule.looks_at_shrunk and self.rule.has_trace:
@@ -400,14 +407,7 @@ cdef class LabelPair(LabelForm):
             return False
         if self.rule.looks_at_shrunk and best >= 0:
             self.look_at_prediction(now, offset, label, e)
-        self.rule.move(now, e)
-        for channel in range(MAX_CHANNELS):
-            e.term.alpha[channel * e.term.n] = e.move.alpha[channel] if channel <= self.rule.has_trace else 0.0
-            if e.term.n == 2:
-                e.term.alpha[channel * e.term.n + 1] = -e.term.alpha[channel * e.term.n]
-        e.term.offset[0], e.term.offset[1] = e.move.offset, -e.move.offset
-        e.term.enters = e.move.alpha[0] != 0.0 or self.rule.has_trace and e.move.alpha[1] != 0.0
-        return True
+        return self.move_along(now, e)
 
     cdef bint look_at(self, const Standing* now, Py_ssize_t label, Py_ssize_t best, double k, Example e) noexcept nogil:
         """The view along the direction from `best` to the label."""
@@ -428,6 +428,22 @@ cdef class LabelPair(LabelForm):
         return self.differentiate(now, e)
 
 
+cdef void differentiate_labels(const Loss* loss, const double* z, Py_ssize_t y, Py_ssize_t n, double weight, Example e,
+                               double* out) noexcept nogil:
+    """out = weight l'(z) of the logistic or squared loss of all labels; what their Hessian needs into the example."""
+    cdef Py_ssize_t l
+    cdef double score
+    if loss.code == MULTICLASS_LOGISTIC:
+        softmax(z, n, e.probability)
+        for l in range(n):
+            out[l] = weight * (e.probability[l] - (1.0 if l == y else 0.0))                         # V (21)
+        return
+    for l in range(n):
+        score = z[l]
+        out[l] = weight * loss_derivative(loss, score, 1.0 if l == y else -1.0)
+        e.curvature[l] = weight * loss_curvature(loss, score, 1.0 if l == y else -1.0)
+
+
 @cython.final
 cdef class AllLabels(LabelForm):
     """A coefficient for every label: multiclass logistic and squared, exact hinges, shared mistakes, Python losses."""
@@ -435,7 +451,7 @@ cdef class AllLabels(LabelForm):
     cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
         cdef Py_ssize_t l, label = <Py_ssize_t> e.targets[0], n = self.outputs.n
         cdef double shrink
-        e.all_labels, e.diagonal = True, False
+        e.all_labels, e.diagonal, e.view.weight, e.view.k = True, False, e.weight, k
         memset(e.term.alpha, 0, e.channels * n * sizeof(double))
         if self.rule.looks_at_shrunk:
             self.find_distances(label, e)
@@ -452,21 +468,13 @@ cdef class AllLabels(LabelForm):
     cdef bint differentiate_all(self, const Standing* now, Py_ssize_t y, Example e) noexcept nogil:
         """Derivatives of the loss; of the logistic one probabilities, of the squared one curvatures. O(n)."""
         cdef Py_ssize_t l, n = self.outputs.n
-        cdef double target
         if self.custom_loss is not None:
             return self.ask_for_all(y, e)
-        if now.loss.code == MULTICLASS_LOGISTIC:
-            softmax(e.scores, n, e.probability)
-            for l in range(n):
-                e.derivative[l] = e.probability[l] - (1.0 if l == y else 0.0)                       # V (21)
-        elif now.loss.code == MULTICLASS_SQUARED:
-            e.diagonal = True
-            for l in range(n):
-                target = 1.0 if l == y else -1.0
-                e.derivative[l] = loss_derivative(&now.loss, e.scores[l], target)
-                e.curvature[l] = e.weight * loss_curvature(&now.loss, e.scores[l], target)
-        else:
-            mistake_gradient(e.scores, y, n, e.derivative)
+        e.diagonal = now.loss.code == MULTICLASS_SQUARED
+        if e.diagonal or now.loss.code == MULTICLASS_LOGISTIC:
+            differentiate_labels(&now.loss, e.scores, y, n, e.weight, e, e.derivative)
+            return True
+        mistake_gradient(e.scores, y, n, e.derivative)
         for l in range(n):
             e.derivative[l] *= e.weight
         return True
@@ -505,9 +513,10 @@ cdef class Gradient(Rule):
         return 1.0 / self.regularization if self.regularization > 0.0 else INFINITY
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        gradient_move(&now.loss, &now.pace, step_size(&self.step, now.t + 1), self.regularization, &e.view, &e.move)
-        if now.keeps_square:
-            moved_square(&now.norms, &e.view, &e.move)
+        cdef double eta = step_size(&self.step, now.t + 1)
+        cdef Shift shift = gradient_shift(gradient_shrink(eta, self.regularization), eta, e.view.derivative)
+        shift_by(shift.shrink, shift.alpha, shift.offset, &e.move)
+        move_scalar(now, eta, &e.view, &e.move)
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         cdef double eta = step_size(&self.step, now.t + 1)
@@ -521,7 +530,6 @@ cdef class Gradient(Rule):
 
 cdef double PRECISION = 1e-15       # of the coefficient
 cdef double ROUNDING = 1e-7         # of slopes
-cdef double DUST = 1e-12            # of the largest coefficient that there could be: a smaller one is none
 
 
 class BadLoss(Exception):
@@ -547,7 +555,7 @@ cdef class ConvexStep:
         self.has_curvature = loss.has_curvature and not squared
 
     cdef double alpha(self, double z, double y, double k, double size, Example e) noexcept with gil:
-        """The coefficient; 0, with the reason in e.failure, if the loss fails. Some 50 calls at a kink."""
+        """The coefficient; 0, with the reason in e.failure, if the loss fails. Some 50 calls at a kink. k > 0."""
         try:
             return self.root(z, y, k, size)
         except BadLoss as bad:
@@ -559,9 +567,9 @@ cdef class ConvexStep:
     cdef double root(self, double z, double y, double k, double size) except? -1.0:
         """u > 0 goes down the slope: h(u) = side l'(z + side u k) rises from h(0) < 0; the root of u + size h(u)."""
         cdef double first = self.slope(z, y), side = 1.0 if first < 0.0 else -1.0
-        cdef double low = 0.0, low_h = -fabs(first), low_value = size * low_h
-        cdef double high = -low_value, high_h, high_value, largest = high
+        cdef double low = 0.0, low_h = -fabs(first), low_value = size * low_h, high = -low_value, high_h, high_value
         cdef double u, h, value, tolerance, wide = high, slope, low_weight = 1.0, high_weight = 1.0
+        cdef double dust = loss_dust(fabs(y) + fabs(z), k, high)
         cdef int rounds, slow = 0, before = 0
         if first == 0.0 or size == 0.0:
             return 0.0
@@ -572,7 +580,7 @@ cdef class ConvexStep:
         high_value = high + size * high_h
         for rounds in range(400):  # no-cython-lint
             tolerance = PRECISION * high
-            if high_value <= 0.0 or high - low <= tolerance or high <= DUST * largest:
+            if high_value <= 0.0 or high - low <= tolerance or high <= dust:
                 break
             if slow == 3:
                 u, slow, wide = 0.5 * (low + high), 0, high - low
@@ -598,7 +606,7 @@ cdef class ConvexStep:
             slow += 1
             if high - low <= 0.5 * wide:
                 slow, wide = 0, high - low
-        return side * high if high > DUST * largest else 0.0
+        return side * high if high > dust else 0.0
 
     cdef double slope(self, double z, double y) except? -1.0:
         """l'(z, y), or that of l^2."""
@@ -656,22 +664,15 @@ cdef void times(const Related* on, const double* a, double* out) noexcept nogil:
 
 cdef void mismatch(const Related* on, const Loss* loss, Py_ssize_t y, double size, Example e,
                    double* out) noexcept nogil:
-    """Scores z into e.derivative; out = a + size l'(z), which is to be 0; what the Hessian needs into the example."""
+    """out = a + size l'(z), which is to be 0; what the Hessian needs into the example."""
     cdef Py_ssize_t l
     cdef double* z = e.derivative
-    cdef double target
     times(on, e.term.alpha, z)
     for l in range(on.n):
         z[l] += e.shrunk[l]
-    if loss.code == MULTICLASS_LOGISTIC:
-        softmax(z, on.n, e.probability)
+    differentiate_labels(loss, z, y, on.n, size, e, out)
     for l in range(on.n):
-        target = 1.0 if l == y else -1.0
-        if loss.code == MULTICLASS_LOGISTIC:
-            out[l] = e.term.alpha[l] + size * (e.probability[l] - (1.0 if l == y else 0.0))
-        else:
-            out[l] = e.term.alpha[l] + size * loss_derivative(loss, z[l], target)
-            e.curvature[l] = loss_curvature(loss, z[l], target)
+        out[l] += e.term.alpha[l]
 
 
 cdef void eliminate(double* M, double* x, Py_ssize_t n) noexcept nogil:
@@ -717,10 +718,10 @@ cdef void smooth_step(const Related* on, const Loss* loss, Py_ssize_t y, double 
         for m in range(n):                  # column m is size l'' (K e_m)
             for l in range(n):
                 start[l] = on.k * (<Outputs> on.outputs).kappa(l, m) + (on.alone if l == m else 0.0)
-            if loss.code == MULTICLASS_LOGISTIC:
+            if curved:
                 softmax_hessian_times(e.probability, start, n, size, image)
             for l in range(n):
-                jacobian[l * n + m] = image[l] if loss.code == MULTICLASS_LOGISTIC else size * e.curvature[l] * start[l]
+                jacobian[l * n + m] = image[l] if curved else e.curvature[l] * start[l]
             jacobian[m * n + m] += 1.0
         for l in range(n):
             way[l], start[l] = -rest[l], e.term.alpha[l]
@@ -741,7 +742,7 @@ cdef void smooth_step(const Related* on, const Loss* loss, Py_ssize_t y, double 
         if largest <= 0.1 * size and size < whole:
             size = fmin(whole, 4.0 * size)
             mismatch(on, loss, y, size, e, rest)
-    if loss.code == MULTICLASS_LOGISTIC:    # the sum over labels is 0
+    if curved:                              # the sum over labels is 0
         e.term.alpha[y] = 0.0
         for l in range(n):
             if l != y:
@@ -759,11 +760,11 @@ cdef void related_hinge_step(const Related* on, double rho, Py_ssize_t y, double
     cdef double* level = share + e.width
     cdef double* way = level + e.width
     cdef double* image = way + e.width
-    cdef double step, length, largest = 0.0
+    cdef double step, length, dust, largest = 0.0
     for l in range(n):
         share[l], way[l], level[l] = 0.0, 0.0, rho * e.distance[l] + e.shrunk[l]
         largest = fmax(largest, fabs(level[l]))
-    share[y] = size
+    share[y], dust = size, loss_dust(largest, on.k + on.alone, size)
     for _ in range(20000 * n):
         up = down = y
         for l in range(n):
@@ -787,7 +788,7 @@ cdef void related_hinge_step(const Related* on, double rho, Py_ssize_t y, double
     e.term.alpha[y] = 0.0
     for l in range(n):
         if l != y:
-            e.term.alpha[l] = -share[l] if share[l] > 1e-12 * size else 0.0
+            e.term.alpha[l] = -share[l] if share[l] > dust else 0.0
             e.term.alpha[y] -= e.term.alpha[l]
 
 
@@ -826,39 +827,34 @@ cdef class Implicit(Rule):
         return self.penalty / self.regularization if self.regularization > 0.0 else INFINITY
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        e.view.score += (self.shrink(now.t + 1, e) - 1.0) * e.view.bare
-        if self.asks_loss:
-            self.move_by_asking(now, e)
-        else:
-            implicit_move(&now.loss, &now.pace, step_size(&self.step, now.t + 1), self.regularization, self.penalty,
-                          now.has_offset, &e.view, &e.move)
-        if now.keeps_square:
-            moved_square(&now.norms, &e.view, &e.move)
-
-    cdef void move_by_asking(self, const Standing* now, Example e) noexcept nogil:
-        """The same of a Python loss."""
-        cdef double eta = step_size(&self.step, now.t + 1), shrink = implicit_shrink(eta, self.regularization)
-        cdef double k = implicit_kernel(shrink, e.view.offsets if now.has_offset else 0.0, e.view.k), alpha = 0.0
+        """e.view.score becomes that of the shrunk hypothesis. The scalar of a nu-loss moves explicitly, by its gradient
+        at f_t."""
+        cdef double shrink = self.shrink(now.t + 1, e), size = step_size(&self.step, now.t + 1) * self.penalty
+        cdef double offsets = e.view.offsets if now.has_offset else 0.0, k = implicit_kernel(shrink, offsets, e.view.k)
+        cdef double alpha = 0.0
         cdef Shift shift
-        if k > 0.0:
-            alpha = self.own.alpha(e.view.score, e.view.target, k, shrink * eta * self.penalty * e.view.weight, e)
-        shift = implicit_shift_by(shrink, alpha)
-        shift_by(&shift, &e.move)
+        e.view.score += (shrink - 1.0) * e.view.bare
+        if self.asks_loss:
+            if k > 0.0:
+                alpha = self.own.alpha(e.view.score, e.view.target, k, shrink * size * e.view.weight, e)
+            shift_by(shrink, alpha, alpha / shrink, &e.move)
+            return
+        shift = implicit_shift(&now.loss, shrink, size * e.view.weight, offsets, e.view.score, e.view.target, e.view.k)
+        shift_by(shift.shrink, shift.alpha, shift.offset, &e.move)
+        move_scalar(now, size, &e.view, &e.move)
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         cdef double eta = step_size(&self.step, now.t + 1), shrink = self.shrink(now.t + 1, e)
         cdef double size = shrink * eta * self.penalty * e.weight
+        cdef double own = implicit_kernel(shrink, 1.0 if now.has_offset else 0.0, k)
         cdef Py_ssize_t l, n = outputs.n
         cdef Related related
-        e.view.k = k
         e.move.transform[0][0] = shrink
-        move_scalar(&now.loss, &now.pace, eta * self.penalty, e.weight, e.view.scalar_gradient, e.view.compared,
-                    &e.move)
-        k = implicit_kernel(shrink, 1.0 if now.has_offset else 0.0, k)
-        if k > 0.0 and size > 0.0 and outputs.n_nodes == 0:
-            self.over_all_labels(now, n, y, k, size, e)
-        elif k > 0.0 and size > 0.0:
-            related = Related(<void*> outputs, e.nodes, n, e.view.k, k - e.view.k)
+        move_scalar(now, eta * self.penalty, &e.view, &e.move)
+        if own > 0.0 and size > 0.0 and outputs.n_nodes == 0:
+            self.over_all_labels(now, n, y, own, size, e)
+        elif own > 0.0 and size > 0.0:
+            related = Related(<void*> outputs, e.nodes, n, k, own - k)
             if now.loss.code == MULTICLASS_LOGISTIC or now.loss.code == MULTICLASS_SQUARED:
                 smooth_step(&related, &now.loss, y, size, e)
             else:
@@ -870,6 +866,7 @@ cdef class Implicit(Rule):
                               Example e) noexcept nogil:
         """The arg-min over all labels, for the delta kernel. O(n), for exact hinges O(n log n)."""
         cdef Py_ssize_t l
+        cdef double level, largest = 0.0
         cdef double* violation = e.work
         if now.loss.code == MULTICLASS_SQUARED:
             for l in range(n):
@@ -881,8 +878,9 @@ cdef class Implicit(Rule):
             softmax_step(e.shrunk, y, n, k, size, e.work, e.term.alpha)
             return
         for l in range(n):
-            violation[l] = now.loss.scalar * e.distance[l] + e.shrunk[l] - e.shrunk[y]
-        hinge_step(violation, y, n, k, size, e.work + e.width, e.term.alpha)
+            level = now.loss.scalar * e.distance[l] + e.shrunk[l]
+            violation[l], largest = level - e.shrunk[y], fmax(largest, fabs(level))
+        hinge_step(violation, y, n, k, size, loss_dust(largest, k, size), e.work + e.width, e.term.alpha)
 
 
 # ---- Margins: passive-aggressive updates, ROMMA, Ballseptron, ALMA, Projectrons ------------------
@@ -892,7 +890,11 @@ cdef double NO_CAP = 1e308              # no coefficient is larger
 
 @cython.final
 cdef class Aggressive(Rule):
-    """The shortest way to no loss, or to less: passive-aggressive, and the projections of H."""
+    """The shortest way to no loss, or to less: passive-aggressive, and the projections of H.
+
+    It is the implicit hinge step without regularization. PA has no cap, PA-I the cap C, PA-II (`squared`) none, but a
+    kernel larger by 1 / (2 C).
+    """
 
     forms = DIRECTIONS
 
@@ -907,59 +909,84 @@ cdef class Aggressive(Rule):
         self.own, self.asks_loss = ConvexStep(loss, self.squared), True
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        cdef double k = e.view.k + (e.view.offsets if now.has_offset else 0.0)
+        cdef View* view = &e.view
+        cdef double k = view.k + (view.offsets if now.has_offset else 0.0), size = self.penalty * view.weight
+        cdef double alpha = 0.0
+        cdef Loss loss = now.loss
         if self.asks_loss:
-            stand_still(&e.move)
             if k > 0.0:
-                e.move.offset = self.own.alpha(e.view.score, e.view.target, k, self.penalty * e.view.weight, e)
-                e.move.alpha[0] = e.move.offset
-        else:
-            aggressive_move(&now.loss, self.penalty, self.squared, now.has_offset, &e.view, &e.move)
-        if now.keeps_square:
-            moved_square(&now.norms, &e.view, &e.move)
-
-
-cdef struct Relaxation:
-    bint starts_anew                    # the hypothesis is too long to go on with
+                alpha = self.own.alpha(view.score, view.target, k, size, e)
+            shift_by(1.0, alpha, alpha, &e.move)
+            return
+        if loss.code == SQUARED_INSENSITIVE:
+            loss.code = INSENSITIVE                 # the same tube to reach
+        if self.squared:
+            k += 0.5 / size if size > 0.0 else 1e300
+            size = NO_CAP
+        if k > 0.0 and view.weight > 0.0:
+            alpha = loss_implicit(&loss, view.score, view.target, k, size)
+        shift_by(1.0, alpha, alpha, &e.move)
 
 
 @cython.final
 cdef class Relaxed(Rule):
-    """ROMMA."""
+    """ROMMA (Li and Long): the shortest w with y w.x >= 1 and w.w_t >= |w_t|^2.
+
+    Both constraints are met with equality, w = c w_t + d x, unless the first alone implies the other (or, for w
+    parallel to x, there is nothing to solve): then w = y x / |x|^2.  So it is where nothing separates the examples, and
+    |w| |x| would exceed 1e5: the error of |w|^2 is about 1e-16 |w|^2 |x|^2 of it. Then the hypothesis starts anew.
+    """
 
     forms = ("OneOutput",)
 
     cdef public bint aggressive         # below margin 1, not after mistakes only
 
     cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
-        return sizeof(Relaxation)
+        """Whether it starts anew."""
+        return sizeof(bint)
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        (<Relaxation*> e.decision).starts_anew = relaxed_move(self.aggressive, now.norms.square, &e.view, &e.move)
-        if now.keeps_square:
-            moved_square(&now.norms, &e.view, &e.move)
+        cdef bint* starts_anew = <bint*> e.decision
+        cdef double y = e.view.target, f = e.view.bare, k = e.view.k, square = now.norms.square, product = k * square
+        cdef double rest = product - f * f, c, d
+        stand_still(&e.move)
+        starts_anew[0] = False
+        # Within 1e-12 of the margin there is only rounding to make good for.
+        if k <= 0.0 or e.view.weight <= 0.0 or (y * f >= 1.0 - 1e-12 if self.aggressive else y * f > 0.0):
+            return
+        if y * f < product and rest > 1e-12 * product:
+            c, d = (product - y * f) / rest, square * (y - f) / rest
+            starts_anew[0] = (c * c * square + 2.0 * c * d * f + d * d * k) * k > 1e10
+            if not starts_anew[0]:
+                e.move.transform[0][0], e.move.alpha[0] = c, d
+                return
+        e.move.transform[0][0], e.move.alpha[0] = 0.0, y / k
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
-        if (<Relaxation*> e.decision).starts_anew:
+        if (<bint*> e.decision)[0]:
             self.status = RESTARTED
 
 
 @cython.final
 cdef class Ball(Rule):
-    """Ballseptron."""
+    """Ballseptron (Shalev-Shwartz and Singer): the Perceptron's update with a point of the ball around x.
+
+    After a mistake that is x itself.  If x is on the right side but the hyperplane cuts its ball, it is the point that
+    is farthest on the wrong side, x - y r w / |w|, and w + y x - r w / |w| = (1 - r / |w|) w + y x.
+    """
 
     forms = ("OneOutput",)
 
     cdef public double radius           # of the ball
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        ball_move(self.radius, now.norms.square, &e.view, &e.move)
-        if now.keeps_square:
-            moved_square(&now.norms, &e.view, &e.move)
-
-
-cdef struct Correction:
-    double corrections                  # so far, this one included
+        cdef double length = sqrt(now.norms.square), margin = e.view.target * e.view.bare
+        stand_still(&e.move)
+        if e.view.k <= 0.0 or e.view.weight <= 0.0 or margin > self.radius * length:
+            return
+        if margin > 0.0:
+            e.move.transform[0][0] = 1.0 - self.radius / length
+        e.move.alpha[0] = e.view.target
 
 
 @cython.final
@@ -974,22 +1001,14 @@ cdef class Approximate(Rule):
     cdef public double penalty          # C
     cdef public double corrections      # updates so far
 
-    cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
-        return sizeof(Correction)
-
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        cdef Correction* next = <Correction*> e.decision
         cdef double k = self.corrections + 1.0
         stand_still(&e.move)
-        next.corrections = self.corrections
         if e.view.k > 0.0 and e.view.weight > 0.0 and e.view.target * e.view.bare <= self.threshold / sqrt(k):
             e.move.alpha[0] = e.view.target * self.penalty / sqrt(k)
-            next.corrections = k
-        if now.keeps_square:
-            moved_square(&now.norms, &e.view, &e.move)
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
-        self.corrections = (<Correction*> e.decision).corrections
+        self.corrections += e.term.enters
 
 
 @cython.final

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels._core import metadescent, rules
-from onlinekernels.algorithms.norma import RATE, self_tuned
 from onlinekernels.base import defaults
 from onlinekernels.base.estimator import FunctionEstimator
 from onlinekernels.base.plan import Rule, check_step
 from onlinekernels.base.validation import check_flag, check_not_negative, check_positive
 from onlinekernels.budgets import Smallest
 from onlinekernels.labels import Labels
-from onlinekernels.losses import Hinge, MulticlassSquared
+from onlinekernels.losses import MulticlassSquared
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import (
-        Any, Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler, Step,
+        Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler, Step,
     )
 
 __all__ = ["ILK", "SILK", "Implicit"]
@@ -85,8 +84,6 @@ class Implicit(Rule):
                 )
 
     def _check_adapted(self, loss):
-        if self.per_feature:
-            raise ValueError("per_feature=True of MetaDescent is for explicit steps: use it with NORMA.")
         if self.exact and loss.task == "multiclass" and not loss.over_all_labels:
             raise ValueError("step=MetaDescent needs exact=False here: the exact step over all labels has no trace.")
         if isinstance(loss, MulticlassSquared) or not loss.is_compiled():
@@ -170,44 +167,6 @@ class ILK(FunctionEstimator):
     scale_target: bool | str | RunningScaler = False
     encode: bool | RunningEncoder = False
     epochs: int = 1
-
-    @classmethod
-    def self_tuning(cls, kernel: KernelLike | None = None, *, radius: float = 1.0, examples: int = 100_000,
-                    rate: float = RATE, budget: Budget | int | None = None) -> Any:
-        """ILK that need not be told how much the world moves: as `NORMA.self_tuning`, with the same bound.
-
-        What I's theorem 2, corrected, prescribes (`bounds.tune_ilk_mistakes`) is, but for the scale of f, the margin 1,
-        the step 1, lambda = z and the penalty (1 + z) / X^2 with z = sqrt(D2 / T) / B: then every mistake gets a full
-        step.
-
-        Parameters
-        ----------
-        kernel : Kernel, str, callable or None
-            As for `ILK`; the theorem is about one that does not change.
-        radius : float
-            X: k(x, x) <= radius^2 for all examples.
-        examples : int
-            How long the stream may become; at least 2.
-        rate : float
-            How fast votes follow mistakes; positive.
-        budget : Budget, int or None
-            Of each learner. The theorem knows none.
-
-        Returns
-        -------
-        Hedge
-
-        Examples
-        --------
-        >>> from onlinekernels import ILK
-        >>> ILK.self_tuning("gaussian", examples=8).members["z=0.5"]
-        ILK(loss=Hinge(), kernel='gaussian', step=1.0, regularization=0.5, penalty=1.5, offset=False)
-        """
-        return self_tuned(
-            "ILK.self_tuning",
-            lambda z, square: cls(Hinge(1.0), kernel, step=1.0, regularization=z, penalty=(1.0 + z) / square,
-                                  budget=budget, offset=False),
-            radius, examples, rate)
 
 
 class SILK(ILK):

@@ -69,11 +69,6 @@ class Rule(Parameterized):
         return isinstance(self.step, MetaDescent)
 
     @property
-    def per_feature(self):
-        """Whether each weight has a step of its own."""
-        return self.adapts_step and bool(self.step.per_feature)
-
-    @property
     def evaluates_slots(self):
         """Whether it wants scores of terms."""
         return self.exact_norms
@@ -278,10 +273,8 @@ class Plan:
             raise ValueError(
                 f"The {name!r} parameter changed after fitting, from {before} to {other}; call fit to start anew."
             )
-        for what, before, other in (("MetaDescent", self.rule.adapts_step, after.rule.adapts_step),
-                                    ("per_feature=True", self.rule.per_feature, after.rule.per_feature)):
-            if before != other:
-                raise ValueError(f"The 'step' parameter changed to or from {what}; call fit to start anew.")
+        if self.rule.adapts_step != after.rule.adapts_step:
+            raise ValueError("The 'step' parameter changed to or from MetaDescent; call fit to start anew.")
 
     def _differences(self, other):
         """(parameter, value here, value there) of what may not change between calls, and does."""
@@ -432,8 +425,6 @@ class Plan:
         """The engine of a model that has learned nothing."""
         outputs = self.outputs(labels, targets)
         function = self.representation.function(n_features, dtype, origin, outputs, sparse, self.form_for(targets))
-        if self.rule.per_feature:
-            function.begin_steps(float(self.rule.step.rate))
         hypothesis = Hypothesis(
             function=function,
             form=self.rule.form(self.form, function, self.loss, targets),

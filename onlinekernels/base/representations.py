@@ -45,11 +45,6 @@ class Representation:
 
     def check(self, plan):
         """Raise ValueError for what cannot be combined with the other parts of a plan."""
-        if self.rule.per_feature:
-            raise ValueError(
-                f"per_feature=True is a step for each weight, and {self.kernel!r} with budget={self.budget!r} keeps no "
-                "weights. Use a feature map, or Linear() with budget=None."
-            )
 
     # ---- For the engine ----
 
@@ -73,7 +68,7 @@ class Representation:
         if fill and "points" in learned and "origin" not in learned:
             # Points, and what is kept with them, are about the origin: about `fill`, new columns are 0.
             learned["origin"] = np.zeros(state.n_features, dtype=state.function.dtype)
-        for name, value in (("points", 0.0), ("weights", 0.0), ("steps", self.rule.step.rate), ("origin", fill)):
+        for name, value in (("points", 0.0), ("weights", 0.0), ("origin", fill)):
             if name in learned:
                 sides = [(0, 0)] * (learned[name].ndim - 1) + [(0, extra)]
                 learned[name] = np.pad(learned[name], sides, constant_values=value)
@@ -107,7 +102,7 @@ class Representation:
         """
         if self.rule.exact_norms:
             return {}
-        others_change = self.rule.moves_terms or self.rule.per_feature or self.features_change
+        others_change = self.rule.moves_terms or self.features_change
         follow = type(self.budget) is Unlimited and not others_change and not state.function.outputs.future
         return {"norm": state.latest_norm, "follow": follow}
 
@@ -177,7 +172,6 @@ class Terms(Representation):
         self.takes_objects = self.kernel.takes_objects()
 
     def check(self, plan):
-        super().check(plan)
         if plan.average and type(self.budget) is not Unlimited:
             raise ValueError(
                 f"average=True cannot be combined with budget={self.budget!r}: the average of terms that were "
@@ -295,10 +289,6 @@ class Weights(Representation):
     def __init__(self, plan):
         super().__init__(plan)
         self.scale = self.kernel.linear_scale()
-
-    def check(self, plan):
-        if self.rule.per_feature and plan.label_kernel is not None:
-            raise ValueError(f"per_feature=True needs the delta kernel between labels. Got {plan.label_kernel!r}.")
 
     def function(self, n_features, dtype, origin, outputs, sparse, form):
         kind = weights.SparseWeights if sparse else weights.Weights

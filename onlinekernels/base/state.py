@@ -511,10 +511,7 @@ class State(Learned):
     def make_ready(self):
         """Bring the engine up to date with a new plan and new labels, just before learning."""
         if self.configured is not self.plan:
-            rule = self.plan.rule
-            self.hypothesis.rule.configure(**rule.settings())
-            if rule.per_feature and rule.step.rate != self.configured.rule.step.rate:
-                self.function.begin_steps(float(rule.step.rate))
+            self.hypothesis.rule.configure(**self.plan.rule.settings())
             self.configured = self.plan
         if self.labels is not None and self.form != "one":
             outputs = self.function.outputs

@@ -70,8 +70,10 @@ ARGUMENTS = {
     "alpha": (SHARE, "alpha of `ALMA`."),
     "squared_loss": (NOT_NEGATIVE, "L, the comparison's cumulative squared loss: sum_t (y_t - u(x_t))^2."),
     "labels": (LABELS, "Many classes, as `comparison` took them; None is two."),
-    "longest": (COUNT, "The `examples` of `self_tuning`, at least those of the stream."),
     "mistakes": (NOT_NEGATIVE, "Those of the best member."),
+    "information": (NOT_NEGATIVE, "log det(I + K / s) of the kernel matrix K of all examples and the noise s."),
+    "largest_target": (POSITIVE, "Y, the largest |y_t|."),
+    "shrunk": (FLAG, "Whether predictions are those of the kernel aggregating algorithm."),
     "zero_margin": (FLAG, "Whether the algorithm's own margin is to be 0."),
 }
 

@@ -1,7 +1,6 @@
 """How many mistakes, and how much loss, a function that is known in hindsight allows."""
 import math
 
-from onlinekernels.algorithms.norma import RATE, drift_rates
 from onlinekernels.base.validation import bad_parameter
 from onlinekernels.bounds.checks import NOT_NEGATIVE, POSITIVE, bound, checked
 from onlinekernels.bounds.comparisons import complexity_of, least_mistakes
@@ -342,25 +341,3 @@ def majority_mistakes(*, mistakes: float, members: int, examples: int, rate: flo
     """
     weights = rate * mistakes + math.log(members) - examples * math.log1p(-share)
     return weights / math.log(2.0 / (1.0 + math.exp(-rate)))
-
-
-@bound
-def self_tuned_mistakes(*, longest: int, rate: float = RATE, radius: float, margin: float, loss: float, norm: float,
-                        path: float = 0.0, squared_path: float = 0.0, examples: int) -> float:
-    """Bound on the mistakes of `NORMA.self_tuning` and `ILK.self_tuning`, which know nothing of the comparison.
-
-    The best of their drift rates z makes at most min over z of K/mu + 2 C(z)/mu^2 + 2 sqrt(C(z)/mu^2 (K/mu +
-    C(z)/mu^2)) mistakes, where C(z) = X^2/4 (B^2 + (D2/z + 2 B D1 + m z B^2) / (2 + z)); the vote as many as
-    `majority_mistakes` allows for that.
-
-    >>> from onlinekernels.bounds import norma_mistakes
-    >>> stream = dict(radius=1.0, margin=1.0, loss=10.0, norm=3.0, path=20.0, squared_path=0.5, examples=1000)
-    >>> round(self_tuned_mistakes(longest=1000, **stream)), round(norma_mistakes(**stream))
-    (370, 155)
-    """
-    if examples > longest:
-        raise bad_parameter("self_tuned_mistakes", "longest", f"at least examples = {examples}", longest)
-    rates = drift_rates(longest)
-    energies = [energy_of(z, norm, path, squared_path, examples) for z in rates]
-    best = min(least_mistakes(margin, loss, radius**2 / 4 * energy) for energy in energies)
-    return majority_mistakes(mistakes=best, members=len(rates), examples=examples, rate=rate, share=1.0 / longest)

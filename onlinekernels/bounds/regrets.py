@@ -79,6 +79,23 @@ def norma_squared_loss(*, step: float, radius: float, norm: float, squared_loss:
     return ((math.sqrt(squared_loss) + math.sqrt(squared_loss + rest * norm**2 / step)) / rest) ** 2
 
 
+@bound
+def krls_regret(*, information: float, largest_target: float, shrunk: bool = False) -> float:
+    """Bound on sum_t (y_t - f_t(x_t))^2 - min over g of (sum_t (y_t - g(x_t))^2 + s |g|^2) for KRLS, s its noise.
+
+    4 Y^2 log det(I + K / s) for predictions cut to [-Y, Y], and Y^2 log det(I + K / s) for `shrunk` ones, f_t(x_t) s /
+    (s + d_t), where d_t is the variance of f_t(x_t): they are those of the kernel aggregating algorithm (Gammerman,
+    Kalnishkan and Vovk 2004, "On-line prediction with kernels and the complexity approximation principle"). H 2.5
+    leaves such bounds open. For *any* stream, and `KRLS` with all points and memory 1. Both follow from an identity
+    (Zhdanov and Kalnishkan 2013, "An identity for kernel ridge regression"): sum_t (y_t - f_t(x_t))^2 / (1 + d_t / s)
+    is that minimum, and sum_t log(1 + d_t / s) is log det(I + K / s).
+
+    >>> krls_regret(information=2.5, largest_target=1.0), krls_regret(information=2.5, largest_target=1.0, shrunk=True)
+    (10.0, 2.5)
+    """
+    return (1.0 if shrunk else 4.0) * largest_target**2 * information
+
+
 @checked
 def hedge_regret(*, members: int, examples: int, rate: float, share: float, squared_ranges: float) -> float:
     """By how much the loss of `Hedge` may exceed that of any of its members.

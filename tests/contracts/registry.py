@@ -175,8 +175,6 @@ KINDS = {
     "ilk": Kind(lambda: ok.ILK("squared", G, exact=True, budget=9), "numbers"),
     "svmd": Kind(lambda: ok.SVMD("squared", G, exact_norms=True, budget=9, offset=True), "numbers"),
     "svmd labels": Kind(lambda: ok.SVMD("multiclass_logistic", G, offset=True), "letters"),
-    "per feature": Kind(lambda: ok.NORMA("multiclass_logistic", "linear", step=ok.MetaDescent(per_feature=True)),
-                        "letters"),
     "pa": Kind(lambda: ok.PassiveAggressive("insensitive", G, budget=ok.Recent(9)), "numbers"),
     "projection": Kind(lambda: ok.Projection("absolute", G, radius=1.5, budget=9), "numbers"),
     "alma": Kind(lambda: ok.ALMA(G)),
@@ -208,8 +206,7 @@ KINDS = {
     "nystroem": Kind(lambda: ok.NORMA("squared", ok.Nystroem(G, 20), step=0.2), "numbers"),
     "nystroem labels": Kind(lambda: ok.NORMA("multiclass_hinge", ok.Nystroem(G, 9) + ok.Nystroem(ok.Gaussian(2.0), 12)),
                             "letters"),
-    "nystroem sparse": Kind(lambda: ok.NORMA("squared", ok.Nystroem(ok.Polynomial(2), 12),
-                                             step=ok.MetaDescent(per_feature=True)),
+    "nystroem sparse": Kind(lambda: ok.NORMA("squared", ok.Nystroem(ok.Polynomial(2), 12), step=ok.MetaDescent()),
                             "numbers", "sparse"),
     # Scaled
     "scaled": Kind(lambda: ok.NORMA("squared", G, scale=True, scale_target=True, budget=9), "numbers"),

@@ -344,8 +344,6 @@ SENSELESS = [  # (a model, y, words)
     (ok.NORMA(kernel=0.0 * MAP), LABELS, "no feature map as a whole"),
     (ok.VotedPerceptron(MAP), LABELS, "feature map"),
     (ok.Adatron(ok.Nystroem("gaussian")), LABELS, "feature map"),
-    (ok.NORMA(step=ok.MetaDescent(per_feature=True), budget=50), LABELS, "keeps no weights"),
-    (ok.NORMA("graph_hinge", "linear", labels=TREE, step=ok.MetaDescent(per_feature=True)), MANY, "Taxonomy"),
     # Scalers
     (ok.NORMA(scale=1), LABELS, "'scale'.*RunningScaler"),
     (ok.NORMA("squared", scale_target=3), TARGETS, "'scale_target'.*True, False, a RunningScaler or .log."),

@@ -53,7 +53,6 @@ def fit(cls, **params):
     if cls.__name__ in algorithms.__all__:
         numbers = "squared" if cls is ok.KRLS else "insensitive"
         thing.set_params(**{"loss": numbers} if params.get("scale_target") is True else {})
-        thing.set_params(**{"kernel": "linear", "budget": None} if params.get("per_feature") is True else {})
         return thing.fit(X, NUMBERS if params.get("scale_target") is True else SIGNS)
     if isinstance(thing, ok.Loss):
         return ok.NORMA(thing, labels=LINE if thing.structured else None).fit(X, Y[thing.task])
@@ -65,9 +64,8 @@ def fit(cls, **params):
         return ok.NORMA("graph_hinge", labels=thing).fit(X, LETTERS)
     for kind, name in ((ok.Kernel, "kernel"), (Step, "step"), (Budget, "budget"), (ok.RunningScaler, "scale")):
         if isinstance(thing, kind):
-            kernel = {"kernel": "linear"} if params.get("per_feature") is True else {}
             loss, y = ("hinge", SIGNS) if isinstance(thing, ok.Redundant) else ("squared", NUMBERS)
-            return ok.NORMA(loss, **kernel, **{name: thing}).fit(X, y)
+            return ok.NORMA(loss, **{name: thing}).fit(X, y)
     if isinstance(thing, (ok.RunningEncoder, ok.KernelHebbian)):
         return thing.fit(X)
     raise AssertionError(f"no way to fit {cls}")

@@ -252,3 +252,24 @@ def test_rounding_makes_no_terms(variant):
         return
     model.partial_fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
     assert model.n_terms_ == 200
+
+
+class Distance(ok.Loss):
+    """|f - y|, in Python."""
+
+    def derivative(self, score, y):
+        return float(np.sign(score - y))
+
+
+@each("learner, loss, settings", [
+    (ok.PassiveAggressive, ok.Insensitive(0.0), {}), (ok.PassiveAggressive, ok.Hinge(), {}),
+    (ok.ILK, ok.Absolute(), {"regularization": 0.0}), (ok.PassiveAggressive, Distance(), {}),
+    (ok.ILK, ok.MulticlassHinge(), {"regularization": 0.0, "exact": True})], ids=repr)
+def test_a_cap_that_no_step_reaches_makes_no_coefficient_dust(learner, loss, settings):
+    """Its natural size is what the score is away from the target then; a row that comes again still makes no term."""
+    rng = np.random.default_rng(3)
+    X = np.repeat(rng.normal(size=(60, 2)), 2, axis=0)
+    y = np.sin(X[:, 0]) if loss.task == "regression" else np.sign(X[:, 0])
+    models = [learner(loss, ok.Gaussian(0.5), penalty=penalty, **settings).partial_fit(X, y) for penalty in (1e4, 1e14)]
+    assert models[0].n_terms_ == models[1].n_terms_ <= len(X) // 2
+    np.testing.assert_allclose(models[1].dual_coef_, models[0].dual_coef_, rtol=1e-9)

@@ -131,7 +131,7 @@ cdef inline double water_level(const double* sorted, Py_ssize_t n, double base, 
     return T
 
 
-cdef inline void hinge_step(const double* violation, Py_ssize_t y, Py_ssize_t n, double k, double size,
+cdef inline void hinge_step(const double* violation, Py_ssize_t y, Py_ssize_t n, double k, double size, double dust,
                             double* sorted, double* alpha) noexcept nogil:
     """Exact implicit step of a multiclass hinge with the delta kernel: the arg-min of I (8) over all labels.
 
@@ -157,7 +157,7 @@ cdef inline void hinge_step(const double* violation, Py_ssize_t y, Py_ssize_t n,
     for i in range(n):
         if i != y and violation[i] / k > threshold:
             alpha[i] = -(violation[i] / k - threshold)
-            if -alpha[i] < 1e-12 * size:
+            if -alpha[i] < dust:
                 alpha[i] = 0.0
             total -= alpha[i]
     alpha[y] = total
