@@ -493,7 +493,6 @@ class TestFaults:
                 place += 1 if self.THOROUGH else stride
             assert place > 10
 
-
     def test_pieces_of_a_call(self, monkeypatch):
         """Cut into pieces, a call learns the same; a model that has failed stays where it is."""
         rng = np.random.default_rng(0)

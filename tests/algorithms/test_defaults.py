@@ -15,9 +15,6 @@ X = RNG.normal(size=(300, 9))
 LABELS, NUMBERS = np.where(X[:, 0] > 0, "a", "b"), X[:, 0] + 0.1 * RNG.normal(size=300)
 
 
-# ---- What is chosen --------------------------------------------------------------------------------------------
-
-
 @each("algorithm", [ok.NORMA, ok.ILK, ok.SILK, ok.SVMD])
 def test_default_widths_follow_the_number_of_features(algorithm):
     """For features of the size of 1."""
@@ -48,9 +45,6 @@ def test_a_model_keeps_its_defaults(tmp_path):
         assert (again.regularization_, again.kernel_.width, again.budget_.size) == (1 / 300, pytest.approx(0.9), 4096)
     assert model.partial_fit(X, LABELS).regularization_ == 1 / 300
     assert model.fit(X[:50], LABELS[:50]).regularization_ == 1 / 50
-
-
-# ---- Widths that follow the data -------------------------------------------------------------------------------
 
 
 def cut(n, seed):

@@ -213,9 +213,6 @@ def test_hedge_is_its_formula_and_keeps_its_promise():
         assert weights.own[0] <= weights.losses[0].min() + regret
 
 
-# ---- Learners like all others ----------------------------------------------------------------------------------------
-
-
 def test_what_can_be_seen():
     long = np.concatenate([X, X, X, X])
     for kind in (Stacking, Hedge):

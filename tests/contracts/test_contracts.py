@@ -91,9 +91,6 @@ def assert_near(name, one, other, tolerance=1e-9):
     assert getattr(one, "n_terms_", 0) == getattr(other, "n_terms_", 0)
 
 
-# ---- Chunks ----------------------------------------------------------------------------------------------------
-
-
 @every_kind
 def test_chunks_are_rows_however_they_are_cut(name):
     """One row by learn_one, as a chunk, and all rows at once: the same function, the same answers before each row."""

@@ -166,9 +166,6 @@ def test_classes(method, model, y, classes, words):
     refused(BOTH, lambda: getattr(model, method)(X[: len(y)], y, classes=classes), model, *words)
 
 
-# ---- Parameters -------------------------------------------------------------------------------------
-
-
 class NoDerivative(ok.Loss):
     task = "binary"
 
@@ -435,9 +432,6 @@ def test_what_a_model_does_not_have(ask, words):
         ask()
 
 
-# ---- Rows that say what is wrong with them -----------------------------------------------------------
-
-
 @each("value, words", [("cold", "encode words"), (None, "fill in what is missing"), ("NA", "fill in what is missing")])
 def test_what_is_no_number_is_named_with_its_place_and_what_to_do(value, words):
     rows = X.astype(object)
@@ -534,7 +528,6 @@ class TestWhatStrangersMet:
         assert "learn_one has no classes=" in str(info.value)
         model = ok.NORMA("hinge").partial_fit([[1.0]], ["yes"], classes=["no", "yes"])
         assert model.learn_one([1.0], "yes").t_ == 2
-
 
     @pytest.mark.filterwarnings("ignore:the matrix subclass")
     def test_matrices_of_numpy_are_arrays_and_structs_of_polars_are_refused(self):

@@ -30,7 +30,6 @@ class TestBudgets:
         weights = rng.integers(1, 5, 300) * 0.25 if ties else rng.uniform(0.1, 1.0, 300)
         return np.where(rng.random(300) < rng.choice([0.2, 0.9]), weights, 0.0)
 
-
     def test_sublinear_is_a_growing_window(self, seed, chunk):
         weights, budget = self.weights(seed), ok.Sublinear(0.5 + seed / 20, 1 + seed)
         kept = [t for t in range(1, 301) if weights[t - 1] and t >= 301 - budget.length(301)]

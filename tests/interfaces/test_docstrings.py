@@ -104,8 +104,6 @@ def test_the_kind_of_a_parameter_is_named_and_has_the_default_among_it(cls):
             assert named == repr(default), f"{parameter.name}: the text says {named}"
 
 
-# ---- Docstring and check ---------------------------------------------------------------------------------------
-
 PROBES = {"None": None, "bool": True, "float": 0.37, "int": 3, "str": "no such name", "object": object(), "list": []}
 NEVER = ("str", "object", "list")  # even where a parameter takes names or lists
 
@@ -157,9 +155,6 @@ def test_papers_that_are_cited_are_named(cls):
     references = re.search(r"^References\n-+\n(.*?)(?=\n\n|\Z)", doc, re.M | re.S)
     named = re.findall(r"^(\w)$", references[1], re.M) if references else []
     assert set(CITED.findall(doc)) <= set(named)
-
-
-# ---- The mechanism ---------------------------------------------------------------------------------------------
 
 
 def all_classes():

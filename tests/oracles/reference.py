@@ -280,9 +280,6 @@ def step_size(spec, t):
     raise ValueError(f"unknown step {name!r}")
 
 
-# Budgets ------------------------------------------------------------------------------------------------------
-
-
 @dataclass
 class Row:
     """The term of one example: its coefficients in f, one for each output, and for SVMD those in v."""

@@ -114,7 +114,6 @@ class BruteTree:
                 for key in sorted(self.terms[j])]
         return np.array(sums, dtype=float).reshape(-1, self.rows).T
 
-
     def component(self, j, points):
         kernels = self._kernels(j, points)
         return (kernels @ self.values(j).T.astype(LONG)).astype(float)

@@ -42,8 +42,6 @@ UNCAPPED = ("Squared", "SquaredInsensitive", "MulticlassSquared")
 DUST = 1e-12
 
 
-# Labels -------------------------------------------------------------------------------------------------------
-
 #: An ordered list of labels, their kernel kappa and their distance Delta, as matrices in that order.
 LabelSet = namedtuple("LabelSet", "labels kappa Delta")
 

@@ -28,9 +28,6 @@ def signs(labels, classes):
     return np.where(np.asarray(labels)[:, None] == np.asarray(classes)[None, :], 1.0, -1.0)
 
 
-# ---- The Gaussian process on all rows -------------------------------------------------------------------------------
-
-
 @each("memory", [0.999, 0.9, 0.3, 1e-3])
 @each("weights", [None, WEIGHTS], ids=["", "weights"])
 def test_forgetting_is_a_process_over_time(memory, weights):
@@ -124,9 +121,6 @@ def test_a_budget_against_the_oracle(seed):
     np.testing.assert_allclose(plain, mean, atol=1e-7)
     assert model.n_terms_ <= budget + PLACE - 1
     model._state.engine._check()
-
-
-# ---- Chunks -----------------------------------------------------------------------------------------------------
 
 
 def same_up_to_rounding(model, other, tolerance=1e-8):
