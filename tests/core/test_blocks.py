@@ -1,5 +1,4 @@
-"""Blocks of an ensemble: all members are opened before the first of them learns, and learn the same rows, whatever
-comes between."""
+"""Blocks of an ensemble: all members are opened before the first of them learns, and learn the same rows."""
 import os
 import pickle
 import tracemalloc
@@ -7,6 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from apart import run_apart
+from contracts.registry import OwnMany, near
 from faults import FAULTS, disturbed
 from small_models import in_chunks, part
 
@@ -23,10 +23,6 @@ TWO = np.where(NUMBERS > 0, "yes", "no")
 G = ok.Gaussian(0.7)
 
 
-def near(x, z):
-    return float(np.exp(-np.sum((x - z) ** 2)))
-
-
 def picky(x, z):
     """One that refuses rows like the 250th."""
     if X[250, 0] in (x[0], z[0]):
@@ -34,37 +30,18 @@ def picky(x, z):
     return near(x, z)
 
 
-class Own(ok.Loss):
-    """A loss in Python, which calls a function for each row."""
+class Picky(ok.Loss):
+    """One that refuses the 250th target."""
 
     task = "regression"
 
-    def __init__(self, look=None):
-        self.look = look
+    def __init__(self):
+        pass
 
     def derivative(self, score, y):
-        if self.look is not None:
-            self.look(y)
+        if y == NUMBERS[250]:
+            raise ZeroDivisionError("no such target")
         return max(-1.0, min(1.0, score - y))
-
-
-class OwnMany(ok.Loss):
-    """One of many classes."""
-
-    task = "multiclass"
-
-    def __init__(self, look=None):
-        self.look = look
-
-    def derivative(self, scores, y):
-        if self.look is not None:
-            self.look(y)
-        return np.clip(scores - np.where(np.arange(len(scores)) == y, 1.0, -1.0), -1.0, 1.0)
-
-
-def refuse_the_250th(y):
-    if y == NUMBERS[250]:
-        raise ZeroDivisionError("no such target")
 
 
 def numbers():
@@ -99,7 +76,7 @@ KINDS = {
                       []),
     "refused rows": (lambda: ok.Stacking({"picky": ok.NORMA("squared", picky, budget=20), **numbers()}, n_jobs=2),
                      NUMBERS, ["picky"]),
-    "refused targets": (lambda: ok.Stacking({"own": ok.NORMA(Own(refuse_the_250th), G), **numbers()}, n_jobs=3),
+    "refused targets": (lambda: ok.Stacking({"own": ok.NORMA(Picky(), G), **numbers()}, n_jobs=3),
                         NUMBERS, ["own"]),
     "refused labels": (lambda: ok.Hedge({"two": ok.SILK("hinge"), **labels()}), LATE, ["two"]),
     "refused inside": (lambda: ok.Stacking({"all": ok.Hedge({"picky": ok.NORMA("squared", picky, budget=20),
