@@ -111,6 +111,17 @@ def test_chunks_of_any_size_agree(name):
         assert models[2].errors_ == pytest.approx(models[0].errors_, rel=1e-4)
 
 
+def test_members_choose_the_width_that_they_choose_alone():
+    """By the first 10 and 100 rows, wherever blocks end."""
+    alone = ok.SILK("squared").partial_fit(50 * X, NUMBERS)
+    for size in (500, 37, 1):
+        model = ok.Stacking({"silk": ok.SILK("squared"), "near": ok.Smoother()})
+        in_chunks(50 * X, model, NUMBERS, size)
+        member = model.named_members_["silk"]
+        assert member.kernel_.width == alone.kernel_.width > 10.0
+        np.testing.assert_allclose(member.predict(50 * X), alone.predict(50 * X), rtol=1e-7, atol=1e-9)
+
+
 @pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")
 @pytest.mark.skipif("allocation" not in FAULTS, reason="needs NumPy 2")
 @pytest.mark.parametrize("name", KINDS)
