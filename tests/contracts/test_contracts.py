@@ -233,7 +233,7 @@ def damages(value):
     elif isinstance(value, np.ndarray):
         yield from (value - 1000, value[None], value.astype(float), value[::-1].copy())
     else:
-        yield from (-1, 2**40, float("nan"), "some", None, [])
+        yield from (-1, value + 1 if type(value) is int else 2**40, float("nan"), "some", None, [])
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name not in ("scaler", "hebbian")])

@@ -59,7 +59,7 @@ ERRORS = [RuntimeError("out of order"), ValueError("bad"), KeyboardInterrupt(), 
 
 @each("row, error", list(zip([0, 1, 33, 48, 69], ERRORS)), ids=shown_error)
 @each("params", [
-    {"kernel": "gaussian"}, {"kernel": "linear", "average": True}, {"kernel": overlap},
+    {"kernel": "gaussian"}, {"kernel": "linear", "average": True}, {"kernel": overlap}, {"kernel": None},
     {"kernel": "gaussian", "scale": True},
     {"kernel": "laplacian", "budget": 9}, {"kernel": "gaussian", "budget": ok.Window(20), "offset": True},
     {"kernel": overlap, "budget": ok.Smallest(5)}, {"kernel": "gaussian", "step": 1.0, "regularization": 1.0},

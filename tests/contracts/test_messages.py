@@ -221,6 +221,8 @@ def test_parameters_are_stored_without_a_word_and_refused_at_the_first_fit(param
 LEARNED = {"binary": ok.NORMA(kernel=ok.Gaussian()).partial_fit(X, LABELS), "logistic": ok.NORMA("logistic"),
            "float32": ok.NORMA("squared", "laplacian").partial_fit(X.astype(np.float32), TARGETS),
            "posterior": ok.KRLS("squared", ok.Gaussian(1.3), budget=9).partial_fit(X, TARGETS),
+           "additive": ok.NORMA("squared", ok.AdditiveMatern()).partial_fit(X, TARGETS),
+           "detector": ok.OnlineKernelDetector(0.1, "low").partial_fit(X),
            "several": ok.NORMA("squared").partial_fit(X, np.column_stack([TARGETS, TARGETS])),
            "scaled": ok.NORMA("squared", scale_target=True).partial_fit(X, TARGETS),
            "words": ok.NORMA("squared", overlap).partial_fit(["a", "b"], [1.0, 2.0]),
@@ -278,6 +280,15 @@ CALLS = [  # (model, call, words)
     ("binary", lambda m: ok.Precomputed(np.eye(2))([[1, 0]]), ["one column"]),
     *[("binary", lambda m, gamma=gamma: ok.kernels.rbf(gamma), ["'gamma'"]) for gamma in (0, "scale", NAN)],
     ("binary", lambda m: m.contributions(X[0], top=-1), ["top"]),
+    ("additive", lambda m: m.component(9, [0.5]), ["coordinate 9"]),
+    ("additive", lambda m: m.component(0, [[0.5]]), ["grid"]),
+    ("binary", lambda m: m.progressive(X, LABELS, return_interval=0.9), ["return_interval"]),
+    ("binary", lambda m: m.learn_one(X[0], [1, 1]), [r"\by\b", "one label"]),
+    ("several", lambda m: m.partial_fit(X, X, initial=m), ["initial", "fit"]),
+    ("detector", lambda m: m.progressive(X, return_std=True), ["return_std"]),
+    ("bank", lambda m: ok.Bank(2, "squared").partial_fit(X, TARGETS, keys=[0] * 12).classes_, ["classes_"]),
+    ("bank", lambda m: ok.Bank(2, "logistic").partial_fit(X, LABELS, keys=[0] * 12).margin_, ["no margin"]),
+    ("bank", lambda m: ok.Bank(2).t_, ["not fitted"]),
     ("binary", lambda m: m.contributions(X[0], label="a"), ["many classes"]),
     ("posterior", lambda m: m.contributions(X[0], label="a"), ["many classes"]),
     ("several", lambda m: m.contributions(X[0]), ["several targets"]),
@@ -304,7 +315,7 @@ CALLS = [  # (model, call, words)
 @each("name, call, words", CALLS, ids=lambda value: value if isinstance(value, str) else "")
 def test_calls(name, call, words):
     model = LATER[name]() if name in LATER else LEARNED[name]
-    refused((*BOTH, AttributeError), lambda: call(model), model, *words)
+    refused((*BOTH, AttributeError, IndexError), lambda: call(model), model, *words)
 
 
 def start(kernel=None, loss="squared", X=X, y=TARGETS, **keywords):
@@ -390,7 +401,10 @@ SENSELESS = [  # (a model, y, words)
     (ok.NORMA("graph_hinge", labels=ok.Labels(list("abc"), distance=np.eye(3) - 1)), MANY, "at least 0"),
     (ok.NORMA("graph_hinge", labels=ok.Labels(list("abc"), kernel=[["x"] * 3] * 3)), MANY,
      "'kernel' parameter of Labels"),
+    (ok.Smoother("hinge"), LABELS, "'loss' parameter of Smoother"),
+    (ok.Smoother("squared", ok.Polynomial(2)), TARGETS, "'kernel' parameter of Smoother"),
     # Models of several
+    (ok.Hedge([ok.NORMA("nunovelty")]), None, "detectors are told nothing"),
     (ok.Hedge([ok.NORMA("squared")], votes=True), TARGETS,
      "votes=True is for members that predict a class|for members that say a class"),
     (ok.Stacking({"own": ok.SILK("multiclass_hinge", class_weight={"a": 2.0}),

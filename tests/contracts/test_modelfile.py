@@ -412,16 +412,3 @@ def test_an_archive_is_checked_before_numpy_sees_it():
     last = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 2, 2, end - begin + len(entry), begin, 0)
     with pytest.raises(ValueError, match="members of the archive overlap"):
         files.read_arrays(outer[:end] + entry + last)
-
-
-def test_a_model_with_room_for_labels_that_did_not_join_goes_on_bit_for_bit(tmp_path):
-    for kernel in ("linear", "gaussian"):
-        for loss in ("multiclass_hinge", "multiclass_logistic", "multiclass_squared"):
-            model = ok.NORMA(loss, kernel, offset=True).partial_fit(np.eye(3), ["a", "b", "c"])
-            with pytest.raises(FloatingPointError):
-                model.partial_fit(np.full((2, 3), 1e200), ["d", "e"])
-            model.save(tmp_path / "m.npz")
-            twin = ok.load(tmp_path / "m.npz")
-            for either in (model, twin):
-                either.partial_fit(np.eye(3), ["d", "a", "b"])
-            same_state(twin, model)

@@ -75,6 +75,13 @@ def test_a_change_between_two_values_counts_the_same_however_rare_it_is(memory):
     np.testing.assert_allclose(pieces.transform(csr).toarray(), whole.transform(csr).toarray(), rtol=1e-12)
 
 
+def test_names_stay():
+    pandas = pytest.importorskip("pandas")
+    assert ok.RunningScaler().fit(rows()).get_feature_names_out().tolist() == ["x0", "x1", "x2", "x3"]
+    named = ok.RunningScaler().fit(pandas.DataFrame(rows(), columns=[*"abcd"]))
+    assert named.get_feature_names_out().tolist() == [*"abcd"] and [*named.get_feature_names_out(["z"])] == ["z"]
+
+
 def test_scaled_sparse_rows_share_nothing_with_the_users():
     sparse = pytest.importorskip("scipy.sparse")
     rows = sparse.csr_matrix((np.array([1.0, 0.0, 2.0]), [0, 1, 2], [0, 2, 3]), shape=(2, 3))
