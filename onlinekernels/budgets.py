@@ -16,10 +16,8 @@ from onlinekernels.base.validation import (
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any
 
-__all__ = [
-    "Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear", "RandomRemoval", "Redundant", "Merging",
-    "Projecting", "Quantized", "Reservoir", "Shrinking",
-]
+__all__ = ["Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear", "RandomRemoval", "Redundant", "Merging",
+           "Projecting", "Quantized", "Reservoir", "Shrinking"]
 
 
 def check_seed(owner, name):
@@ -176,9 +174,8 @@ class Smallest(_OfTerms):
 class Sublinear(_Latest):
     """A window of max(start, ceil(t^exponent)) examples (K Thm 6).
 
-    The theorem wants an exponent between 1/2 and 1, and `start` at its t_0, which is huge when
-    step * regularization is small (0.5: 14,457 at exponent 0.75; 0.1: 2e8). The printed window
-    would shrink after t_0; this one never shrinks.
+    The theorem wants an exponent between 1/2 and 1, and `start` at its t_0, which is huge when step * regularization is
+    small (0.5: 14,457 at exponent 0.75; 0.1: 2e8). The printed window would shrink after t_0; this one never shrinks.
 
     Parameters
     ----------

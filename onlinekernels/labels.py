@@ -193,10 +193,8 @@ class LabelGraph(LabelStructure):
             edges = [(a, b, float(weight)) for a, b, weight in self.edges]
             hash(tuple(edges))
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                "The 'edges' parameter of LabelGraph must be a list of (a, b, weight). "
-                f"Got {self.edges!r} instead."
-            ) from error
+            raise ValueError("The 'edges' parameter of LabelGraph must be a list of (a, b, weight). "
+                             f"Got {self.edges!r} instead.") from error
         if not edges:
             raise ValueError("The 'edges' parameter of LabelGraph must hold at least one edge. Got none.")
         for a, b, weight in edges:
@@ -330,11 +328,9 @@ class Labels(LabelStructure):
         return None if self.kernel is None else Labels(self.nodes(), kernel=self.kernels())
 
     def resolved(self) -> Any:
-        return Labels(
-            self.nodes(),
-            None if self.distance is None else self.distances(),
-            None if self.kernel is None else self.kernels(),
-        )
+        return Labels(self.nodes(),
+                      None if self.distance is None else self.distances(),
+                      None if self.kernel is None else self.kernels())
 
 
 def _names_of_inner_nodes(nodes, taken):

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from onlinekernels._core.rules import STEP_CODES, step_sizes
 from onlinekernels.base.params import Parameterized, nearest, same_parameters
-from onlinekernels.base.validation import (
-    as_number, bad_parameter, check_memory, check_not_negative, check_positive,
-)
+from onlinekernels.base.validation import as_number, bad_parameter, check_memory, check_not_negative, check_positive
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any

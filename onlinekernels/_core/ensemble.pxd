@@ -97,6 +97,9 @@ cdef class Ensemble(Backend):
     cdef public long long t             # rows learned
     cdef readonly object losses         # mistakes or squared errors of each member, and of all together
     cdef double* loss_sums
+    cdef readonly object baseline       # weight of all rows, and means of their targets or weights of their labels
+    cdef double* baseline_data
+    cdef Py_ssize_t n_baseline
     cdef public list history            # (t, weights, losses so far)
     cdef public Py_ssize_t stride       # rows between two entries
     cdef public Py_ssize_t n_jobs       # threads that are wanted
@@ -156,6 +159,8 @@ cdef class Ensemble(Backend):
     cdef void remember(self, Py_ssize_t n) noexcept nogil
     cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined,
                              double* deviations) noexcept nogil
+    cdef int set_baseline(self, baseline) except -1
+    cdef void count_target(self, Py_ssize_t i) noexcept nogil
     cdef void finish(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef void count_losses(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef Py_ssize_t best(self, const double* scores, Py_ssize_t n_seen) noexcept nogil

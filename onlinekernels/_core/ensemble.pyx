@@ -15,7 +15,7 @@ from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.formulas.moments cimport MANY, not_farther
 from onlinekernels._core.points cimport Rows
 from onlinekernels._core.combiners import interval_ends
-from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, Parts, assign, at_least, not_negative,
+from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, Parts, Size, assign, at_least, not_negative,
                                         ordered, restore, state_of)
 
 cdef enum:
@@ -689,6 +689,11 @@ cdef void run_task(void* ensemble, Py_ssize_t k) noexcept nogil:
     (<Ensemble> ensemble).run_member((<Ensemble> ensemble).order[k])
 
 
+def baseline_size(ensemble, sizes):
+    """Numbers in an ensemble's `baseline`."""
+    return 1 + (ensemble.targets or sizes["n_seen"])
+
+
 cdef class Ensemble(Backend):
     """Members, what their rows go through first, and a combiner.
 
@@ -743,6 +748,7 @@ cdef class Ensemble(Backend):
         self.link()
         losses = np.zeros(len(self.members) + 1)
         self.loss_sums, self.losses = <double*> array_data(losses), losses
+        self.set_baseline(np.zeros(1 + targets))
 
     cdef int link(self) except -1:
         """Let each member know the next one."""
@@ -855,6 +861,8 @@ cdef class Ensemble(Backend):
         self.prepare()
         self.outputs = self.outputs_for(labels)
         self.reserve(n, self.outputs)
+        if not self.targets and len(self.baseline) < 1 + self.outputs:
+            self.set_baseline(np.concatenate([self.baseline, np.zeros(self.outputs)]))
         self.y, self.weights, self.first, self.rows = y, weights, first, n
         try:
             for transform in self.transforms.values():
@@ -1081,7 +1089,10 @@ cdef class Ensemble(Backend):
                 self.combiner.run(stop - i, o, self.table + i * m * o, y + i * g, self.n_seen_before + i,
                                   self.counts + i, self.enabled, combined + i * o, deviations + i * g)
             else:
-                self.answer_nothing(stop - i, o, combined + i * o, deviations + i * g)
+                stop = i + 1
+                self.answer_nothing(1, o, combined + i * o, deviations + i * g)
+            for j in range(i, stop):
+                self.count_target(j)
             i = stop
         self.finish(begin, end)
         self.count_losses(begin, end)
@@ -1091,14 +1102,40 @@ cdef class Ensemble(Backend):
 
     cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined,
                              double* deviations) noexcept nogil:
-        """Where all members are disabled: the running mean, where there is one."""
-        cdef Py_ssize_t i
+        """Where all members are disabled: the running mean, or how frequent labels were."""
+        cdef Py_ssize_t i, j
+        cdef double* baseline = self.baseline_data
         for i in range(n * outputs):
-            combined[i] = -1.0 if not self.targets else 0.0
+            j = 1 + i % outputs
             if self.fences is not None:
                 combined[i] = self.fences.mean_data[i % outputs]
+            elif self.targets:
+                combined[i] = baseline[j]
+            else:
+                combined[i] = -1.0
+                if j < self.n_baseline and baseline[0] > 0.0:
+                    combined[i] = 2.0 * baseline[j] / baseline[0] - 1.0
         for i in range(n * self.groups):
             deviations[i] = 1.0
+
+    cdef int set_baseline(self, baseline) except -1:
+        """Go on with this weight of all rows, and these means or weights."""
+        self.baseline_data, self.baseline, self.n_baseline = <double*> array_data(baseline), baseline, len(baseline)
+        return 0
+
+    cdef void count_target(self, Py_ssize_t i) noexcept nogil:
+        """Row i counts in what is answered where all members are disabled."""
+        cdef Py_ssize_t j
+        cdef double* baseline = self.baseline_data
+        cdef double weight = 1.0 if self.weights == NULL else self.weights[i]
+        if self.is_novelty or not weight > 0.0:
+            return
+        baseline[0] += weight
+        if not self.targets:
+            baseline[1 + <Py_ssize_t> self.y[i]] += weight
+        for j in range(self.targets):
+            if self.y[i * self.targets + j] == self.y[i * self.targets + j]:    # no hole in a series
+                baseline[1 + j] += weight / baseline[0] * (self.y[i * self.targets + j] - baseline[1 + j])
 
     cdef void finish(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         """What is answered: probabilities are calibrated, and innovations followed, by which intervals go."""
@@ -1331,7 +1368,7 @@ cdef class Ensemble(Backend):
                 raise signal
             member.backend.resolve()
         if all(member.disabled for member in self.members):
-            answer = "the running mean" if self.fences else "nothing"
+            answer = "nothing" if self.is_novelty else "the running mean" if self.targets else "the most frequent class"
             self.warn(f"All members are disabled, and the ensemble answers {answer}.")
         return 0
 
@@ -1448,8 +1485,8 @@ cdef class Ensemble(Backend):
     # ---- State --------------------------------------------------------------------------------
 
     FIELDS = (
-        Count("t"), Count("n_seen"), Count("stride", at_least(SPACING)),
-        Buffer("losses", not_negative), Buffer("latest"),
+        Count("t"), Size("n_seen"), Count("stride", at_least(SPACING)),
+        Buffer("losses", not_negative), Buffer("latest"), Array("baseline", float, (baseline_size,)),
         Array("times", np.int64, ("entries",), ordered),
         Array("past_weights", float, ("entries", "groups", "n_members")),
         Array("past_losses", float, ("entries", "n_losses")),
@@ -1465,8 +1502,8 @@ cdef class Ensemble(Backend):
         """The history as arrays."""
         n, m, columns = len(self.history), len(self.members), list(zip(*self.history)) or [(), (), ()]
         times, weights, losses = (np.array(column) for column in columns)
-        return {"times": times.astype(np.int64), "past_weights": weights.reshape(n, self.groups, m),
-                "past_losses": losses.reshape(n, m + 1)}
+        return {"baseline": self.baseline_of_seen(), "times": times.astype(np.int64),
+                "past_weights": weights.reshape(n, self.groups, m), "past_losses": losses.reshape(n, m + 1)}
 
     def fits(self, state):
         """Members, transforms and the history have seen the same rows."""
@@ -1484,8 +1521,15 @@ cdef class Ensemble(Backend):
         """Take over a checked state."""
         past = zip(state["times"].tolist(), state["past_weights"].copy(), state["past_losses"].copy())
         self.history, self.looked = list(past), state["t"]
-        past = "times", "past_weights", "past_losses"
+        self.set_baseline(state["baseline"].copy())
+        past = "times", "past_weights", "past_losses", "baseline"
         assign(self, {name: value for name, value in state.items() if name not in past})
+
+    def baseline_of_seen(self):
+        """`baseline`, of the labels that were seen."""
+        known = np.zeros(1 + (self.targets or self.n_seen))
+        known[:len(self.baseline)] = self.baseline[:len(known)]
+        return known
 
     def state(self):
         """What is learned, but for the members."""

@@ -157,12 +157,8 @@ cdef class Outputs:
         self.n, self.n_seen = kept, kept - self.future
 
     def set_n_seen(self, Py_ssize_t n_seen):
-        """So many labels have joined. O(1)."""
+        """`set_seen`, for Python."""
         self.set_seen(n_seen)
-
-    def set_copies(self, Py_ssize_t n):
-        """There are n outputs now, the last ones copies of the one that is ahead. O(1)."""
-        self.n = n
 
     cdef void set_seen(self, Py_ssize_t n_seen) noexcept nogil:
         """So many labels there are now: O(1)."""
@@ -584,10 +580,8 @@ cdef class Function:
     # ---- For Python ---------------------------------------------------------------------------
 
     def check_start(self, points, alpha, pairs):
-        """ValueError unless there are as many coefficients as points, for outputs that this function has.
-
-        O(size of the coefficients).
-        """
+        """ValueError unless there are as many coefficients as points, for outputs that this function has. O(size of
+        the coefficients)."""
         n = len(points)
         if not self.takes_objects and points.shape != (n, self.n_features):
             raise ValueError(f"points has shape {points.shape}, not {(n, self.n_features)}")
@@ -600,10 +594,8 @@ cdef class Function:
             raise ValueError("pairs does not hold two known labels for each point")
 
     def start_from(self, points, alpha, pairs, long long t):
-        """Add a term alpha_i for each of some points, as the latest of t examples, under the budget; see `begin_from`.
-
-        As `add` for each.
-        """
+        """Add a term alpha_i for each of some points, as the latest of t examples, under the budget; see
+        `begin_from`. As `add` for each."""
         cdef Scratch w = self.new_scratch()
         cdef Example example = Example()
         cdef Term* term = &example.term
@@ -665,7 +657,7 @@ cdef class Function:
             self.width = width
         if self.outputs.future and self.outputs.n < self.width:
             self.copy_last(self.outputs.n)
-            self.outputs.set_copies(self.width)
+            self.outputs.n = self.width         # the last ones are copies of the one that is ahead
 
     def true_rows(self, stored, int channel):
         """Stored coordinates (channels, ...) to true ones of a channel. O(their size)."""
@@ -707,6 +699,11 @@ cdef class Function:
         """Assert every invariant."""
         assert not frame_is_bad(&self.frame)
         assert self.outputs.kept() <= self.outputs.n <= self.width
+
+
+def rows_of_channels(owner, sizes):
+    """The size of rows (channel, label) in a state."""
+    return owner.channels * sizes["labels"]
 
 
 cdef fill_frame(Frame* frame, numbers):

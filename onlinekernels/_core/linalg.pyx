@@ -55,9 +55,8 @@ cdef class Factor:
     """L, lower triangular with a positive diagonal, K = L L^T for the kernel matrix K of n points.
 
     A point with the kernel values k and k(x, x) appends the row a = L^-1 k (`solve`) and the root of k(x, x) - |a|^2,
-    which is what the points before it do not determine. Nothing here fails or asks for memory but
-    `with_capacity` and what
-    is for Python: a change is one that cannot be interrupted. Complexities count n points and m right-hand sides.
+    which is what the points before it do not determine. Nothing here fails or asks for memory but `with_capacity` and
+    what is for Python: a change is one that cannot be interrupted. Complexities count n points and m right-hand sides.
 
     Examples
     --------

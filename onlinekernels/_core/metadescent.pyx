@@ -5,10 +5,10 @@ from libc.math cimport INFINITY, fabs, fmax
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.formulas.dense cimport softmax_grip_times, softmax_hessian_times, softmax_step
 from onlinekernels._core.formulas.losses cimport loss_adapts, loss_grows_like_square, loss_implicit
-from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, capped, gain, implicit_grip,
+from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, adapted_step, capped, gain, implicit_grip,
                                                  implicit_kernel, implicit_shift, implicit_shrink, is_bounded,
-                                                 meta_norms, meta_transform, move_scalar, moved_logarithm, moved_norms,
-                                                 shift_by, trace_transform)
+                                                 meta_transform, move_scalar, moved_logarithm, moved_norms, shift_by,
+                                                 trace_transform)
 from onlinekernels._core.functions cimport Example, Function, Outputs, Scratch
 from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.rules import DIRECTIONS
@@ -113,12 +113,11 @@ cdef class AdaptiveGradient(Rule):
         return is_bounded(next.eta + next.scalar_eta + fabs(next.scalar_trace))
 
     cdef void adapt(self, double product, Example e) noexcept nogil:
-        """The step after <g, v>, V (33), adapted before it is used; past the cap, it would overshoot the minimum of the
-        example's own risk. O(1)."""
+        """The step after <g, v>: V (33). O(1)."""
         cdef Adapted* next = &decided(e).adapted
         next[0] = self.adapted
-        next.eta = capped(self.adapted.eta * gain(self.step.meta_rate, product),
-                          self.regularization + decided(e).stiffness)
+        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product,
+                                self.regularization + decided(e).stiffness)
 
     cdef void move_scalar(self, const Standing* now, Example e) noexcept nogil:  # no-cython-lint
         """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum). O(1)."""
@@ -142,7 +141,7 @@ cdef class AdaptiveGradient(Rule):
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         cdef Adaptation* next = decided(e)
-        cdef double xi = e.view.derivative, memory = self.step.memory, c = self.regularization, chi, eta, trace_next
+        cdef double xi = e.view.derivative, memory = self.step.memory, c = self.regularization, chi, eta
         next.derivative, next.stiffness = xi, 0.0
         if loss_grows_like_square(&now.loss):
             next.stiffness = e.view.curvature * (e.view.k + (e.view.offsets if now.has_offset else 0.0))
@@ -155,10 +154,13 @@ cdef class AdaptiveGradient(Rule):
         meta_transform(eta, c, memory, &e.move)
         e.move.alpha[0] = -eta * xi                                         # (32)
         e.move.alpha[1] = -eta * (xi + memory * chi)                        # (42)
-        trace_next = ((1.0 - eta * c) * memory * e.view.trace
-                      - eta * (c * e.view.bare + (xi + memory * chi) * e.view.k))   # (39) at x_t
-        meta_norms(eta, c, memory, xi * e.view.bare, xi * xi * e.view.k, chi * e.view.bare, xi * trace_next, &now.norms,
-                   &e.move.norms)
+        self.norms_along(now, e)
+
+    cdef void norms_along(self, const Standing* now, Example e) noexcept nogil:
+        """<f, v> and |f|^2 after the move along e.view. O(1)."""
+        cdef double a = e.move.alpha[0], b = e.move.alpha[1]
+        moved_norms(&e.move, a * e.view.bare, a * e.view.trace, b * e.view.bare, a * a * e.view.k, a * b * e.view.k,
+                    &now.norms, &e.move.norms)
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         """All labels at once: V (37), (38), (44). O(outputs)."""
@@ -167,49 +169,48 @@ cdef class AdaptiveGradient(Rule):
         cdef double* xi = e.derivative
         cdef double* v = e.bare + e.width
         cdef double* chi = e.work                   # the Hessian times v + v_b; `decide_offsets` finds it here
-        cdef double* K_new = chi + e.width          # kappa times what enters v
-        cdef double* K_xi = K_new + e.width         # kappa xi
+        cdef double* K_b = chi + e.width            # kappa times what enters v
+        cdef double* K_a = K_b + e.width            # kappa times what enters f, and first kappa xi
         cdef double c = self.regularization, memory = self.step.memory, eta, xi_v = 0.0
         for l in range(n):
-            K_new[l] = v[l] + self.offsets[l].trace
-        hessian_times(e, K_new, n, chi)
-        for l in range(n):
-            K_xi[l] = xi[l]
-        outputs.apply(K_xi, e.nodes)
+            K_a[l], K_b[l] = xi[l], v[l] + self.offsets[l].trace
+        hessian_times(e, K_b, n, chi)
+        outputs.apply(K_a, e.nodes)
         for l in range(outputs.n_seen):
             xi_v += xi[l] * v[l]
         next.stiffness = 0.0
         if e.diagonal and loss_grows_like_square(&now.loss):
-            next.stiffness = stiffness_along(e, K_xi, outputs, k, 1.0 if now.has_offset else 0.0)
+            next.stiffness = stiffness_along(e, K_a, outputs, k, 1.0 if now.has_offset else 0.0)
         next.adapted = self.adapted
         self.adapt(c * now.norms.product + xi_v, e)
         eta = next.adapted.eta
         meta_transform(eta, c, memory, &e.move)
         for l in range(n):
             e.term.alpha[l] = -eta * xi[l]
-            e.term.alpha[n + l] = -eta * (xi[l] + memory * chi[l])
+            e.term.alpha[n + l] = K_b[l] = -eta * (xi[l] + memory * chi[l])
             e.term.offset[l] = 0.0
-            K_new[l] = xi[l] + memory * chi[l]
-        outputs.apply(K_new, e.nodes)
-        self.norms_over(0, outputs.n_seen, k, chi, K_new, K_xi, &now.norms, &e.move.norms, e)
+            K_a[l] *= -eta
+        outputs.apply(K_b, e.nodes)
+        self.norms_over(0, outputs.n_seen, k, K_a, K_b, &now.norms, &e.move.norms, e)
         if outputs.future:
-            self.norms_over(outputs.n_seen, outputs.n_seen + 1, k, chi, K_new, K_xi, &now.future, &e.move.future, e)
+            self.norms_over(outputs.n_seen, outputs.n_seen + 1, k, K_a, K_b, &now.future, &e.move.future, e)
 
-    cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const double* chi, const double* K_new,
-                         const double* K_xi, const Norms* old, Norms* new, Example e) noexcept nogil:
-        """<f, v> and |f|^2 of some outputs after the move that `move_all` has decided. O(outputs)."""
+    cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const double* K_a, const double* K_b,
+                         const Norms* old, Norms* new, Example e) noexcept nogil:
+        """<f, v> and |f|^2 of some outputs after a move of all; K_a and K_b are kappa times the new term. O(outputs)."""
         cdef Py_ssize_t l
         cdef double* f = e.bare
         cdef double* v = e.bare + e.width
-        cdef double* xi = e.derivative
-        cdef double c = self.regularization, memory = self.step.memory, eta = decided(e).adapted.eta
-        cdef double xi_f = 0.0, xi_kxi = 0.0, chi_f = 0.0, xi_v_next = 0.0
+        cdef double* a = e.term.alpha
+        cdef double* b = a + self.outputs.n
+        cdef double a_f = 0.0, a_v = 0.0, b_f = 0.0, aka = 0.0, akb = 0.0
         for l in range(first, stop):
-            xi_f += xi[l] * f[l]
-            chi_f += chi[l] * f[l]
-            xi_kxi += k * xi[l] * K_xi[l]
-            xi_v_next += xi[l] * ((1.0 - eta * c) * memory * v[l] - eta * (c * f[l] + k * K_new[l]))
-        meta_norms(eta, c, memory, xi_f, xi_kxi, chi_f, xi_v_next, old, new)
+            a_f += a[l] * f[l]
+            a_v += a[l] * v[l]
+            b_f += b[l] * f[l]
+            aka += k * a[l] * K_a[l]
+            akb += k * a[l] * K_b[l]
+        moved_norms(&e.move, a_f, a_v, b_f, aka, akb, old, new)
 
     cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil:
         """Each offset has a step of its own, and a trace: V (50)-(52). O(outputs)."""
@@ -322,7 +323,7 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         cdef double shrink = self.shrink(now.t + 1, e), size = decided(e).adapted.eta * self.penalty * e.view.weight
         cdef double offsets = e.view.offsets if now.has_offset else 0.0, k = implicit_kernel(shrink, offsets, e.view.k)
-        cdef double back, a, b
+        cdef double back, a
         cdef Shift shift
         e.view.score += (shrink - 1.0) * e.view.bare
         shift = implicit_shift(&now.loss, shrink, size, offsets, e.view.score, e.view.target, e.view.k)
@@ -334,10 +335,9 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
                 + a * (e.view.k + offsets / (shrink * shrink)))
         back += self.step.memory * self.offset_trace_along(e) / shrink
         back *= implicit_grip(&now.loss, shrink * size, a, e.view.score, e.view.target, k)
-        e.move.alpha[1] = b = shrink * (a - back)
+        e.move.alpha[1] = shrink * (a - back)
         decided(e).offset_trace = a / shrink - back
-        moved_norms(&e.move, a * e.view.bare, a * e.view.trace, b * e.view.bare, a * a * e.view.k, a * b * e.view.k,
-                    &now.norms, &e.move.norms)
+        self.norms_along(now, e)
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         """All labels at once, or all targets; kappa is the identity. e.derivative is that at f_t."""
@@ -350,7 +350,6 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
         cdef double* back = e.work                  # what v would be at x but for the loss, which gives this back of it
         cdef double* probability = e.work + e.width         # after the step
         cdef double memory = self.step.memory, product = self.regularization * now.norms.product, shrink, size, own
-        cdef double a_f = 0.0, a_v = 0.0, b_f = 0.0, aka = 0.0, akb = 0.0
         for l in range(n):
             product += self.penalty * e.derivative[l] * (v[l] + self.offsets[l].trace)
         self.adapt_freely(product, e)
@@ -381,12 +380,7 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
             b[l] = shrink * (a[l] - back[l])
             e.term.offset[l] = a[l] / shrink
             next[l].trace = e.term.offset[l] - back[l]      # so much more
-            a_f += a[l] * f[l]
-            a_v += a[l] * v[l]
-            b_f += b[l] * f[l]
-            aka += a[l] * a[l] * k
-            akb += a[l] * b[l] * k
-        moved_norms(&e.move, a_f, a_v, b_f, aka, akb, &now.norms, &e.move.norms)
+        self.norms_over(0, n, k, a, b, &now.norms, &e.move.norms, e)
 
     cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil:
         """Traces of the offsets, which share the step of f."""

@@ -1,4 +1,4 @@
-"""Rules: what an example does to a function. The formulas are in ``moves`` and ``dense``."""
+"""Rules: what an example does to a function. Formulas of several rules are in ``moves`` and ``dense``."""
 cimport cython
 from onlinekernels._core.formulas.moves cimport Standing, Step
 from onlinekernels._core.functions cimport Example, Function, Outputs, Scratch
@@ -56,11 +56,12 @@ cdef class Form:
     cdef readonly Py_ssize_t targets    # numbers that y has for each example
 
     cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil
+    @cython.final
     cdef bint move(self, const Standing* now, Example e) noexcept nogil
+    @cython.final
     cdef bint move_along(self, const Standing* now, Example e) noexcept nogil
     cdef bint differentiate(self, const Standing* now, Example e) noexcept nogil
     cdef bint ask_custom_loss(self, Example e) noexcept with gil
-    cdef int refuse_loss(self, what, Example e) except -1
 
 
 @cython.final

@@ -1,10 +1,9 @@
-"""Rules: what an example does to a function. The formulas are in ``moves`` and ``dense``."""
+"""Rules: what an example does to a function. Formulas of several rules are in ``moves`` and ``dense``."""
 cimport cython
 import numpy as np
 from libc.math cimport INFINITY, NAN, fabs, fmax, fmin, isfinite, sqrt
 from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.budgets cimport ProjectingBudget
 from onlinekernels._core.dictionary cimport Dictionary, SquareTable, Table
 from onlinekernels._core.formulas.dense cimport (hinge_step, mistake_gradient, softmax, softmax_hessian_times,
                                                  softmax_step)
@@ -12,7 +11,7 @@ from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
 from onlinekernels._core.formulas.losses cimport (INSENSITIVE, MULTICLASS_LOGISTIC, MULTICLASS_SQUARED,
                                                   SQUARED_INSENSITIVE, Loss, loss_compared, loss_curvature,
                                                   loss_derivative, loss_dust, loss_implicit, loss_scalar_gradient)
-from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, TABLED, Move, Shift, View,
+from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, TABLED, Shift, View,
                                                  coefficient_is_bounded, gradient_shift, gradient_shrink,
                                                  implicit_kernel, implicit_shift, implicit_shrink, move_scalar,
                                                  moved_square, shift_by, stand_still, step_size)
@@ -64,15 +63,15 @@ cdef class Rule:
         """There have been t examples, and up to n will come: ask a step in Python for theirs. O(1), O(n) if it is."""
         if self.own_size is None:
             return 0
-        sizes, last, error = np.empty(n + 1), t + n, None
+        sizes, self.size_error = np.empty(n + 1), None
         for i in range(1, n + 1):
             try:
                 sizes[i] = self.own_size(t + i)
-            except Exception as raised:         # it will be that row's: those before it are learned
-                last, error = t + i - 1, raised
+            except Exception as error:          # it will be that row's: those before it are learned
+                self.size_error, n = error, i - 1
                 break
         self.step.sizes, self.step.first, self.sizes = <const double*> array_data(sizes), t, sizes
-        self.last_size, self.size_error = last, error
+        self.last_size = t + n
         return 0
 
     cdef bint has_step(self, long long t, Example e) noexcept nogil:
@@ -85,22 +84,17 @@ cdef class Rule:
     cdef void miss_step(self, Example e) noexcept with gil:
         e.error, e.failure = self.size_error, PYTHON
 
-    # ---- Decide -------------------------------------------------------------------------------
-
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         """The move in the direction of e.view: e.move.transform, alpha and offset. The scalar and its pace stay as they
         are unless it says otherwise, and so do norms of a rule with a trace. A rule that `asks_loss` asks a Python loss
         itself; e.failure says if that went wrong. O(1)."""
-        pass
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         """A move with a coefficient for every label: e.term.alpha, and e.term.offset. What it may find there is the
         derivative of the loss, e.derivative. O(n) and one product with the label kernel."""
-        pass
 
     cdef void look_back(self, const Standing* now, Example e) noexcept nogil:
         """The example at f_t itself, before `shrink`: for rules with a trace that look ahead. O(1)."""
-        pass
 
     cdef double shrink(self, long long t, Example e) noexcept nogil:
         """The factor that it will apply to f at example t, if it `looks_at_shrunk`, at the scores after that. O(1)."""
@@ -118,18 +112,12 @@ cdef class Rule:
         """Bytes of e.decision with so many outputs."""
         return 0
 
-    # ---- Carry out ----------------------------------------------------------------------------
-
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
         """The move is carried out: let its own state follow, and offsets that it adapts itself. O(n)."""
-        pass
 
     cdef void follow(self, Scratch w, Example e) noexcept nogil:
         """The move has been carried out: w.piece.slot is where the example is now, -1 if it is nowhere. O(1) for all
         but second-order rules and those that move coefficients of other terms."""
-        pass
-
-    # ---- Tell ---------------------------------------------------------------------------------
 
     cdef double step_at(self, long long t) noexcept nogil:
         """eta of example t, the latest one. O(1)."""
@@ -157,10 +145,6 @@ cdef class Rule:
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint future):
         """Make room for more labels than are known; those that learn ahead go on from the last one. O(width)."""
 
-    def current_step(self, long long t):
-        """eta of example t, the latest one. O(1)."""
-        return self.step_at(t) if self.own_size is None else self.own_size(t)
-
     def _check(self):
         """Assert every invariant."""
 
@@ -173,13 +157,29 @@ cdef class Rule:
 cdef enum:
     BLOCK = 16                          # labels that are compared at a time
 
-cdef double answer_of(loss, str name, double score, double y) except? -1.0:
-    """What a method of a Python loss gives for two numbers: one number."""
+
+class BadLoss(Exception):
+    """What is wrong with a loss in Python, and what kind of an error that is."""
+
+
+cdef double asked(loss, str name, double score, double y) except? -1.0:
+    """What a method of a Python loss gives for two numbers: one finite number."""
     answer = getattr(loss, name)(score, y)
-    if type(answer) is not float and np.ndim(answer) != 0:
-        raise ValueError(f"{name}({score:.6g}, {y:.6g}) of {type(loss).__name__} must be one number. Got {answer!r} "
-                         "instead.")
+    if type(answer) is float and isfinite(answer):
+        return answer
+    found = f"{name}({score:.6g}, {y:.6g}) of {type(loss).__name__}"
+    if np.ndim(answer) != 0:
+        raise ValueError(f"{found} must be one number. Got {answer!r} instead.")
+    if not isfinite(<double> answer):
+        raise BadLoss(FloatingPointError, f"{found} is {answer}")
     return answer
+
+
+cdef bint blame(Example e, error) noexcept:
+    """The example cannot be learned because its loss in Python has raised this: False."""
+    e.error, e.failure = (error.args, LOSS) if isinstance(error, BadLoss) else (error, PYTHON)
+    return False
+
 
 cdef class Form:
     """Lets a rule decide about an example that has been evaluated.
@@ -192,10 +192,7 @@ cdef class Form:
     def __init__(self, Rule rule, Outputs outputs, custom_loss=None, Py_ssize_t targets=1):
         if type(self).__name__ not in rule.forms:
             raise ValueError(f"{type(rule).__name__} knows no moves of the kind {type(self).__name__}")
-        self.rule = rule
-        self.outputs = outputs
-        self.custom_loss = custom_loss
-        self.targets = targets
+        self.rule, self.outputs, self.custom_loss, self.targets = rule, outputs, custom_loss, targets
         if custom_loss is not None:
             rule.take_loss(custom_loss)
 
@@ -237,29 +234,15 @@ cdef class Form:
         return True
 
     cdef bint ask_custom_loss(self, Example e) noexcept with gil:
-        """The same for a Python loss, apart: where Python objects are, the interpreter's lock is taken whatever
-        happens.
-
-        As the loss.
-        """
+        """The same for a Python loss, apart: where Python objects are, the interpreter's lock is taken in any case."""
         cdef View* view = &e.view
         try:
-            view.derivative = view.weight * answer_of(self.custom_loss, "derivative", view.score, view.target)
+            view.derivative = view.weight * asked(self.custom_loss, "derivative", view.score, view.target)
             if self.rule.has_trace:
-                view.curvature = view.weight * answer_of(self.custom_loss, "curvature", view.score, view.target)
+                view.curvature = view.weight * asked(self.custom_loss, "curvature", view.score, view.target)
         except BaseException as error:
-            e.error, e.failure = error, PYTHON
-            return False
-        if not (isfinite(view.derivative) and isfinite(view.curvature)):
-            name = "derivative" if isfinite(view.curvature) else "curvature"
-            self.refuse_loss(f"{name}({view.score:.6g}, {view.target:.6g})", e)
-            return False
+            return blame(e, error)
         return True
-
-    cdef int refuse_loss(self, what, Example e) except -1:
-        """What a Python loss gave cannot be learned from: O(1)."""
-        e.error, e.failure = (FloatingPointError, f"{what} of {type(self.custom_loss).__name__} is not finite"), LOSS
-        return 0
 
 
 cdef class OneOutput(Form):
@@ -487,15 +470,13 @@ cdef class AllLabels(LabelForm):
             slopes = np.asarray(self.custom_loss.derivative(scores, y), dtype=float)
             if slopes.shape != (n,):
                 raise ValueError(f"The loss gave a derivative of shape {slopes.shape} for {n} scores.")
+            if not np.isfinite(slopes).all():
+                raise BadLoss(FloatingPointError, f"derivative({scores.tolist()}, {y}) of "
+                                                  f"{type(self.custom_loss).__name__} is not finite")
             for l in range(n):
                 e.derivative[l] = e.weight * <double> slopes[l]
         except BaseException as error:
-            e.error, e.failure = error, PYTHON
-            return False
-        for l in range(n):
-            if not isfinite(e.derivative[l]):
-                self.refuse_loss(f"derivative({scores.tolist()}, {y})", e)
-                return False
+            return blame(e, error)
         return True
 
 
@@ -532,10 +513,6 @@ cdef double PRECISION = 1e-15       # of the coefficient
 cdef double ROUNDING = 1e-7         # of slopes
 
 
-class BadLoss(Exception):
-    """What is wrong with a loss, and what kind of an error that is."""
-
-
 @cython.final
 cdef class ConvexStep:
     """alpha with alpha + size l'(z + alpha k, y) = 0, for any convex l, I (10).
@@ -558,10 +535,8 @@ cdef class ConvexStep:
         """The coefficient; 0, with the reason in e.failure, if the loss fails. Some 50 calls at a kink. k > 0."""
         try:
             return self.root(z, y, k, size)
-        except BadLoss as bad:
-            e.error, e.failure = bad.args, LOSS
         except BaseException as error:
-            e.error, e.failure = error, PYTHON
+            blame(e, error)
         return 0.0
 
     cdef double root(self, double z, double y, double k, double size) except? -1.0:
@@ -589,7 +564,7 @@ cdef class ConvexStep:
                     high_weight * high_value - low_weight * low_value)
                 if self.has_curvature:
                     u, value = (high, high_value) if high_value < -low_value else (low, low_value)
-                    slope = 1.0 + size * k * self.asked("curvature", z + side * u * k, y)
+                    slope = 1.0 + size * k * asked(self.loss, "curvature", z + side * u * k, y)
                     u = u - value / slope if slope >= 1.0 else 0.5 * (low + high)
             u = min(max(u, low + 0.5 * tolerance), high - 0.5 * tolerance)      # so that the bracket closes
             h = side * self.slope(z + side * u * k, y)
@@ -610,69 +585,23 @@ cdef class ConvexStep:
 
     cdef double slope(self, double z, double y) except? -1.0:
         """l'(z, y), or that of l^2."""
-        cdef double slope = self.asked("derivative", z, y), value
+        cdef double slope = asked(self.loss, "derivative", z, y), value
         if self.squared:
-            value = self.asked("value", z, y)
+            value = asked(self.loss, "value", z, y)
             if value < 0.0:
-                found = f"value({z:.6g}, {y:.6g}) of {self.name()} is {value:.6g} < 0"
+                found = f"value({z:.6g}, {y:.6g}) of {type(self.loss).__name__} is {value:.6g} < 0"
                 raise BadLoss(ValueError, f"its loss is squared, and {found}")
             slope *= 2.0 * value
         return slope
-
-    cdef double asked(self, name, double z, double y) except? -1.0:
-        cdef double answer = answer_of(self.loss, name, z, y)
-        if not isfinite(answer):
-            raise BadLoss(FloatingPointError, f"{name}({z:.6g}, {y:.6g}) of {self.name()} is {answer}")
-        return answer
-
-    def name(self):
-        return type(self.loss).__name__
 
     cdef int check_order(self, double first, double z, double side, double k, double u, double h, double w, double g,
                          double y) except -1:
         """h(u) <= g = h(w) for u < w, up to rounding: that of scores may be large beside a slope that is nearly 0."""
         if h - g > ROUNDING * fmax(fabs(first), fmax(fabs(h), fabs(g))):
-            raise BadLoss(
-                ValueError,
-                f"{self.name()} is not convex, and has no implicit step; with NORMA it works. Its derivative should "
-                f"not fall, and is {side * h:.6g} at {z + side * u * k:.6g} and {side * g:.6g} at "
-                f"{z + side * w * k:.6g} for y = {y:.6g}",
-            )
+            raise BadLoss(ValueError, f"{type(self.loss).__name__} is not convex, and has no implicit step; with NORMA "
+                          f"it works. Its derivative should not fall, and is {side * h:.6g} at {z + side * u * k:.6g} "
+                          f"and {side * g:.6g} at {z + side * w * k:.6g} for y = {y:.6g}")
         return 0
-
-
-# ---- Implicit steps over labels that have a kernel -------------------------------------------------
-# New coefficients a move the scores of all labels to z = s + K a, where K = k(x, x) kappa, and for offsets some of the
-# identity. The arg-min of I (8) over a is a = -size l'(z).
-
-cdef struct Related:
-    void* outputs               # `Outputs`, which know kappa
-    double* nodes               # their scratch
-    Py_ssize_t n                # labels
-    double k                    # k(x, x)
-    double alone                # what offsets add
-
-
-cdef void times(const Related* on, const double* a, double* out) noexcept nogil:
-    """out = K a."""
-    cdef Py_ssize_t l
-    memcpy(out, a, on.n * sizeof(double))
-    (<Outputs> on.outputs).apply(out, on.nodes)
-    for l in range(on.n):
-        out[l] = on.k * out[l] + on.alone * a[l]
-
-
-cdef void mismatch(const Related* on, const Loss* loss, Py_ssize_t y, double size, Example e,
-                   double* out) noexcept nogil:
-    """out = a + size l'(z), which is to be 0; what the Hessian needs into the example."""
-    cdef Py_ssize_t l
-    cdef double* z = e.derivative
-    times(on, e.term.alpha, z)
-    for l in range(on.n):
-        z[l] += e.shrunk[l]
-    differentiate_labels(loss, z, y, on.n, size, e, out)
-    for l in range(on.n):
-        out[l] += e.term.alpha[l]
 
 
 cdef void eliminate(double* M, double* x, Py_ssize_t n) noexcept nogil:
@@ -698,100 +627,6 @@ cdef void eliminate(double* M, double* x, Py_ssize_t n) noexcept nogil:
         x[i] /= M[i * n + i]
 
 
-cdef void smooth_step(const Related* on, const Loss* loss, Py_ssize_t y, double whole, Example e) noexcept nogil:
-    """Newton's method for a + size l'(s + K a) = 0: in the inner product of K the gradient of a convex function.
-
-    A step is halved as long as it goes beyond the minimum of its line. O(n^3) for each. With a large size the logistic
-    loss is nearly a polyhedron, so the size grows from one at which it is not.
-    """
-    cdef Py_ssize_t l, m, n = on.n
-    cdef double* rest = e.work              # of the equation,
-    cdef double* way = rest + e.width       # the direction,
-    cdef double* image = way + e.width      # K times it,
-    cdef double* start = image + e.width    # a before
-    cdef double* jacobian = <double*> e.decision        # I + size K l'', transposed
-    cdef bint curved = loss.code == MULTICLASS_LOGISTIC         # otherwise the second step makes good for rounding
-    cdef double slope, share, largest, size = fmin(whole, 1.0 / (on.k + on.alone)) if curved else whole
-    cdef int rounds, halvings
-    mismatch(on, loss, y, size, e, rest)
-    for rounds in range(1000 if curved else 2):  # no-cython-lint
-        for m in range(n):                  # column m is size l'' (K e_m)
-            for l in range(n):
-                start[l] = on.k * (<Outputs> on.outputs).kappa(l, m) + (on.alone if l == m else 0.0)
-            if curved:
-                softmax_hessian_times(e.probability, start, n, size, image)
-            for l in range(n):
-                jacobian[l * n + m] = image[l] if curved else e.curvature[l] * start[l]
-            jacobian[m * n + m] += 1.0
-        for l in range(n):
-            way[l], start[l] = -rest[l], e.term.alpha[l]
-        eliminate(jacobian, way, n)
-        times(on, way, image)
-        slope, share, largest = -ok_dot(rest, image, n), 1.0, 0.0
-        for halvings in range(60):  # no-cython-lint
-            for l in range(n):
-                e.term.alpha[l] = start[l] + share * way[l]
-            mismatch(on, loss, y, size, e, rest)
-            if not ok_dot(rest, image, n) > 0.9 * slope:
-                break
-            share *= 0.5
-        for l in range(n):
-            largest = fmax(largest, fabs(share * way[l]))
-        if largest <= 1e-15 * size and size == whole:
-            break
-        if largest <= 0.1 * size and size < whole:
-            size = fmin(whole, 4.0 * size)
-            mismatch(on, loss, y, size, e, rest)
-    if curved:                              # the sum over labels is 0
-        e.term.alpha[y] = 0.0
-        for l in range(n):
-            if l != y:
-                e.term.alpha[y] -= e.term.alpha[l]
-
-
-cdef void related_hinge_step(const Related* on, double rho, Py_ssize_t y, double size, Example e) noexcept nogil:
-    """The arg-min for a hinge: labels share `size`, a = size e_y - share, where rho Delta + z is largest.
-
-    All of it is at y first. It is moved from the label where that is least to the one where it is most, as far as they
-    become equal, until all that have a share are.
-    """
-    cdef Py_ssize_t l, up, down, n = on.n
-    cdef double* share = e.work
-    cdef double* level = share + e.width
-    cdef double* way = level + e.width
-    cdef double* image = way + e.width
-    cdef double step, length, dust, largest = 0.0
-    for l in range(n):
-        share[l], way[l], level[l] = 0.0, 0.0, rho * e.distance[l] + e.shrunk[l]
-        largest = fmax(largest, fabs(level[l]))
-    share[y], dust = size, loss_dust(largest, on.k + on.alone, size)
-    for _ in range(20000 * n):
-        up = down = y
-        for l in range(n):
-            if level[l] > level[up]:
-                up = l
-            if share[l] > 0.0 and (share[down] == 0.0 or level[l] < level[down]):
-                down = l
-        if level[up] - level[down] <= 1e-14 * largest:
-            break
-        length = on.k * (<Outputs> on.outputs).square_between(up, down) + 2.0 * on.alone
-        step = share[down]
-        if length * step > level[up] - level[down]:
-            step = (level[up] - level[down]) / length
-        share[up] += step
-        share[down] = share[down] - step if share[down] > step else 0.0
-        way[up], way[down] = -step, step
-        times(on, way, image)
-        way[up] = way[down] = 0.0
-        for l in range(n):
-            level[l] += image[l]
-    e.term.alpha[y] = 0.0
-    for l in range(n):
-        if l != y:
-            e.term.alpha[l] = -share[l] if share[l] > dust else 0.0
-            e.term.alpha[y] -= e.term.alpha[l]
-
-
 # ---- Implicit updates: ILK and SILK --------------------------------------------------------------
 
 @cython.final
@@ -804,6 +639,7 @@ cdef class Implicit(Rule):
     cdef public double penalty          # C of I
     cdef ConvexStep own                 # of a Python loss, or None
     cdef bint solves                    # whether labels that have a kernel all move
+    cdef Outputs outputs                # the labels
 
     def __init__(self, step, **parameters):
         self.looks_at_shrunk = True
@@ -813,7 +649,7 @@ cdef class Implicit(Rule):
         self.own, self.asks_loss = ConvexStep(loss), True
 
     cdef int stand_on(self, Function function) except -1:
-        self.solves = self.moves_all and function.outputs.n_nodes != 0
+        self.outputs, self.solves = function.outputs, self.moves_all and function.outputs.n_nodes != 0
         return 0
 
     cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
@@ -848,17 +684,15 @@ cdef class Implicit(Rule):
         cdef double size = shrink * eta * self.penalty * e.weight
         cdef double own = implicit_kernel(shrink, 1.0 if now.has_offset else 0.0, k)
         cdef Py_ssize_t l, n = outputs.n
-        cdef Related related
         e.move.transform[0][0] = shrink
         move_scalar(now, eta * self.penalty, &e.view, &e.move)
         if own > 0.0 and size > 0.0 and outputs.n_nodes == 0:
             self.over_all_labels(now, n, y, own, size, e)
         elif own > 0.0 and size > 0.0:
-            related = Related(<void*> outputs, e.nodes, n, k, own - k)
             if now.loss.code == MULTICLASS_LOGISTIC or now.loss.code == MULTICLASS_SQUARED:
-                smooth_step(&related, &now.loss, y, size, e)
+                self.smooth_step(&now.loss, y, k, own - k, size, e)
             else:
-                related_hinge_step(&related, now.loss.scalar, y, size, e)
+                self.related_hinge_step(now.loss.scalar, y, k, own - k, size, e)
         for l in range(n):
             e.term.offset[l] = 1.0 / shrink * e.term.alpha[l]
 
@@ -882,8 +716,126 @@ cdef class Implicit(Rule):
             violation[l], largest = level - e.shrunk[y], fmax(largest, fabs(level))
         hinge_step(violation, y, n, k, size, loss_dust(largest, k, size), e.work + e.width, e.term.alpha)
 
+    # ---- Labels that have a kernel ------------------------------------------------------------
+    # New coefficients a move the scores of all labels to z = s + K a, where K = k(x, x) kappa, and for offsets `alone`
+    # times the identity. The arg-min of I (8) over a is a = -size l'(z).
 
-# ---- Margins: passive-aggressive updates, ROMMA, Ballseptron, ALMA, Projectrons ------------------
+    cdef void times(self, const double* a, double k, double alone, Example e, double* out) noexcept nogil:
+        """out = K a."""
+        cdef Py_ssize_t l, n = self.outputs.n
+        memcpy(out, a, n * sizeof(double))
+        self.outputs.apply(out, e.nodes)
+        for l in range(n):
+            out[l] = k * out[l] + alone * a[l]
+
+    cdef void mismatch(self, const Loss* loss, Py_ssize_t y, double k, double alone, double size, Example e,
+                       double* out) noexcept nogil:
+        """out = a + size l'(z), which is to be 0; what the Hessian needs into the example."""
+        cdef Py_ssize_t l, n = self.outputs.n
+        cdef double* z = e.derivative
+        self.times(e.term.alpha, k, alone, e, z)
+        for l in range(n):
+            z[l] += e.shrunk[l]
+        differentiate_labels(loss, z, y, n, size, e, out)
+        for l in range(n):
+            out[l] += e.term.alpha[l]
+
+    cdef void smooth_step(self, const Loss* loss, Py_ssize_t y, double k, double alone, double whole,
+                          Example e) noexcept nogil:
+        """Newton's method for a + size l'(s + K a) = 0: in the inner product of K the gradient of a convex function.
+
+        A step is halved as long as it goes beyond the minimum of its line. O(n^3) for each. With a large size the
+        logistic loss is nearly a polyhedron, so the size grows from one at which it is not.
+        """
+        cdef Py_ssize_t l, m, n = self.outputs.n
+        cdef double* rest = e.work              # of the equation,
+        cdef double* way = rest + e.width       # the direction,
+        cdef double* image = way + e.width      # K times it,
+        cdef double* start = image + e.width    # a before
+        cdef double* jacobian = <double*> e.decision        # I + size K l'', transposed
+        cdef bint curved = loss.code == MULTICLASS_LOGISTIC         # otherwise the second step makes good for rounding
+        cdef double slope, share, largest, size = fmin(whole, 1.0 / (k + alone)) if curved else whole
+        cdef int rounds, halvings
+        self.mismatch(loss, y, k, alone, size, e, rest)
+        for rounds in range(1000 if curved else 2):  # no-cython-lint
+            for m in range(n):                  # column m is size l'' (K e_m)
+                for l in range(n):
+                    start[l] = k * self.outputs.kappa(l, m) + (alone if l == m else 0.0)
+                if curved:
+                    softmax_hessian_times(e.probability, start, n, size, image)
+                for l in range(n):
+                    jacobian[l * n + m] = image[l] if curved else e.curvature[l] * start[l]
+                jacobian[m * n + m] += 1.0
+            for l in range(n):
+                way[l], start[l] = -rest[l], e.term.alpha[l]
+            eliminate(jacobian, way, n)
+            self.times(way, k, alone, e, image)
+            slope, share, largest = -ok_dot(rest, image, n), 1.0, 0.0
+            for halvings in range(60):  # no-cython-lint
+                for l in range(n):
+                    e.term.alpha[l] = start[l] + share * way[l]
+                self.mismatch(loss, y, k, alone, size, e, rest)
+                if not ok_dot(rest, image, n) > 0.9 * slope:
+                    break
+                share *= 0.5
+            for l in range(n):
+                largest = fmax(largest, fabs(share * way[l]))
+            if largest <= 1e-15 * size and size == whole:
+                break
+            if largest <= 0.1 * size and size < whole:
+                size = fmin(whole, 4.0 * size)
+                self.mismatch(loss, y, k, alone, size, e, rest)
+        if curved:                              # the sum over labels is 0
+            e.term.alpha[y] = 0.0
+            for l in range(n):
+                if l != y:
+                    e.term.alpha[y] -= e.term.alpha[l]
+
+    cdef void related_hinge_step(self, double rho, Py_ssize_t y, double k, double alone, double size,
+                                 Example e) noexcept nogil:
+        """The arg-min for a hinge: labels share `size`, a = size e_y - share, where rho Delta + z is largest.
+
+        All of it is at y first. It is moved from the label where that is least to the one where it is most, as far as
+        they become equal, until all that have a share are.
+        """
+        cdef Py_ssize_t l, up, down, n = self.outputs.n
+        cdef double* share = e.work
+        cdef double* level = share + e.width
+        cdef double* way = level + e.width
+        cdef double* image = way + e.width
+        cdef double step, length, dust, largest = 0.0
+        for l in range(n):
+            share[l], way[l], level[l] = 0.0, 0.0, rho * e.distance[l] + e.shrunk[l]
+            largest = fmax(largest, fabs(level[l]))
+        share[y], dust = size, loss_dust(largest, k + alone, size)
+        for _ in range(20000 * n):
+            up = down = y
+            for l in range(n):
+                if level[l] > level[up]:
+                    up = l
+                if share[l] > 0.0 and (share[down] == 0.0 or level[l] < level[down]):
+                    down = l
+            if level[up] - level[down] <= 1e-14 * largest:
+                break
+            length = k * self.outputs.square_between(up, down) + 2.0 * alone
+            step = share[down]
+            if length * step > level[up] - level[down]:
+                step = (level[up] - level[down]) / length
+            share[up] += step
+            share[down] = share[down] - step if share[down] > step else 0.0
+            way[up], way[down] = -step, step
+            self.times(way, k, alone, e, image)
+            way[up] = way[down] = 0.0
+            for l in range(n):
+                level[l] += image[l]
+        e.term.alpha[y] = 0.0
+        for l in range(n):
+            if l != y:
+                e.term.alpha[l] = -share[l] if share[l] > dust else 0.0
+                e.term.alpha[y] -= e.term.alpha[l]
+
+
+# ---- Margins: passive-aggressive updates, ROMMA, Ballseptron, ALMA -------------------------------
 
 cdef double NO_CAP = 1e308              # no coefficient is larger
 
@@ -1011,45 +963,6 @@ cdef class Approximate(Rule):
         self.corrections += e.term.enters
 
 
-@cython.final
-cdef class Projected(Rule):
-    """Projectron and Projectron++ (Orabona, Keshet, Caputo): a Perceptron whose updates the terms that are there take
-    over.
-
-    The budget projects what does not enter. After a margin error, 0 < y f(x) < 1, the update is projected in any case,
-    and as large as it safely may be: with loss l and p = |P k(x, .)|^2, where delta^2 = k(x, x) - p is out of reach,
-    tau = min(l / p, 2 (l - delta^2 / eta) / p, 1), none if that is negative.
-    """
-
-    forms = ("OneOutput", "LabelPair")
-
-    cdef public double tolerance        # eta of margin errors; 0 leaves them alone
-    cdef ProjectingBudget budget
-
-    cdef int stand_on(self, Function function) except -1:
-        self.budget = function.terms.budget
-        self.budget.let_candidates_yield()
-        return 0
-
-    cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        cdef double y = -1.0 if e.view.derivative > 0.0 else 1.0, loss = 1.0 - y * e.view.score, part, reached, tau
-        stand_still(&e.move)
-        if e.view.derivative == 0.0 or e.view.k <= 0.0:
-            return
-        if loss >= 1.0:
-            e.move.alpha[0] = -e.view.derivative
-            return
-        # Of a pair of labels, view.k is that of both.
-        part, e.term.looked_at = 1.0, self.tolerance > 0.0
-        if e.term.looked_at:
-            part = self.budget.look(e.values, e.view.k / e.view.offsets, e.for_budget)
-        reached = e.view.k * (1.0 - part)
-        if reached > 0.0 and loss > e.view.k * part / self.tolerance:
-            tau = fmin(1.0, fmin(loss, 2.0 * (loss - e.view.k * part / self.tolerance)) / reached)
-            e.move.alpha[0] = -e.view.derivative * tau
-            e.term.stays_out = True
-
-
 # ---- Coefficients that move again: LASVM ----------------------------------------------------------
 
 cdef enum:
@@ -1071,12 +984,6 @@ cdef struct Pair:
     # Two terms for a step: each a slot, or NOBODY
     Py_ssize_t up                       # the coefficient that may grow with the largest gradient
     Py_ssize_t down                     # the one that may shrink with the smallest
-
-
-cdef struct Admission:
-    # What is decided about an example
-    double bound                        # of its coefficient
-    double own                          # its k(x, x)
 
 
 cdef class SMO(Rule):
@@ -1115,8 +1022,6 @@ cdef class SMO(Rule):
         self.terms.keeps_zeros = self.dictionary.keeps_order = True
         return 0
 
-    # ---- Numbers of the terms -----------------------------------------------------------------
-
     cdef double* alpha(self) noexcept nogil:
         return <double*> self.terms.table.data
 
@@ -1130,19 +1035,14 @@ cdef class SMO(Rule):
         """Kernel values of a term with all slots."""
         return <double*> self.kernel_values.data + slot * self.kernel_values.capacity
 
-    # ---- Whether an example enters ------------------------------------------------------------
-
-    cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
-        return sizeof(Admission)
+    cdef double bound(self, Example e) noexcept nogil:
+        return e.view.target * self.penalty * e.view.weight
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        """O(terms)."""
-        cdef Admission* next = <Admission*> e.decision
+        cdef double bound = self.bound(e)
         stand_still(&e.move)
-        next.bound, next.own = e.view.target * self.penalty * e.view.weight, e.view.k
-        if next.own > 0.0 and next.bound != 0.0 and (
-                self.admits or self.is_wanted(e.view.target - e.view.bare, next.bound)):
-            e.move.alpha[0] = next.bound        # of its size; `follow` says what it is
+        if e.view.k > 0.0 and bound != 0.0 and (self.admits or self.is_wanted(e.view.target - e.view.bare, bound)):
+            e.move.alpha[0] = bound             # of its size; `follow` says what it is
 
     cdef bint is_wanted(self, double gradient, double bound) noexcept nogil:
         """Whether it makes a pair that is worth a step, or there is nobody to make one with, and few wait for that."""
@@ -1154,37 +1054,33 @@ cdef class SMO(Rule):
         return self.gradient()[pair.up] - gradient > self.tolerance
 
     cdef bint is_finite(self, Example e) noexcept nogil:
-        cdef Admission* next = <Admission*> e.decision
-        return fabs(next.bound) * next.own < 1e150      # so that gradients stay finite
+        return fabs(self.bound(e)) * e.view.k < 1e150   # so that gradients stay finite
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
         self.offset = offset
         self.rows_gap = 0.0
 
-    # ---- Steps --------------------------------------------------------------------------------
-
     cdef void follow(self, Scratch w, Example e) noexcept nogil:
-        """O(terms)."""
         if w.piece.slot >= 0:
-            self.process(w.piece, <Admission*> e.decision)
+            self.process(w.piece, self.bound(e), e.view.k)
         self.reprocess()
 
-    cdef void process(self, Piece piece, const Admission* admitted) noexcept nogil:
+    cdef void process(self, Piece piece, double bound, double own) noexcept nogil:
         """The example has entered a slot: a step with the best partner."""
         cdef Py_ssize_t other, slot = piece.slot, start = self.dictionary.start
         cdef double* row = self.row(slot)
-        cdef double gradient = 1.0 if admitted.bound > 0.0 else -1.0
+        cdef double gradient = 1.0 if bound > 0.0 else -1.0
         cdef Pair pair
         self.alpha()[slot] = 0.0
-        self.dictionary.candidates_values(piece, slot, admitted.own, row + start)
+        self.dictionary.candidates_values(piece, slot, own, row + start)
         for other in range(start, self.dictionary.stop):
             if not self.terms.holds(other):
                 row[other] = 0.0
             self.row(other)[slot] = row[other]
             gradient -= self.alpha()[other] * row[other]
-        self.gradient()[slot], self.bounds()[slot] = gradient, admitted.bound
+        self.gradient()[slot], self.bounds()[slot] = gradient, bound
         pair = self.best_pair()
-        if admitted.bound > 0.0:
+        if bound > 0.0:
             pair.up = slot
         else:
             pair.down = slot
@@ -1203,13 +1099,10 @@ cdef class SMO(Rule):
 
     cdef void place_offset(self, Pair pair) noexcept nogil:
         """Halfway between the two gradients; as long as there is one class, at that one."""
-        cdef double* g = self.gradient()
-        if pair.up != NOBODY and pair.down != NOBODY:
-            self.offset[0] = 0.5 * (g[pair.up] + g[pair.down])
-        elif pair.up != NOBODY:
-            self.offset[0] = g[pair.up]
-        elif pair.down != NOBODY:
-            self.offset[0] = g[pair.down]
+        cdef Py_ssize_t up = pair.down if pair.up == NOBODY else pair.up
+        cdef Py_ssize_t down = pair.up if pair.down == NOBODY else pair.down
+        if up != NOBODY:
+            self.offset[0] = 0.5 * (self.gradient()[up] + self.gradient()[down])
 
     cdef Pair best_pair(self) noexcept nogil:
         """The pair whose gradients are farthest apart. O(terms).
@@ -1300,14 +1193,11 @@ cdef class SMO(Rule):
         largest, smallest = self.extremes()
         return max(self.rows_gap, largest - smallest)
 
-    # ---- State --------------------------------------------------------------------------------
-
     def stored(self):
         gradients, bounds = self.numbers.array[:, self.dictionary.saved_slots()]
         return {"gradients": gradients, "bounds": bounds}
 
     def fits(self, state):
-        """ValueError unless coefficients are within their bounds."""
         bounds = state["bounds"]
         share = state["coefficients"][0] * np.sign(bounds)
         if not (bounds != 0).all() or (share < 0).any() or (share > np.abs(bounds)).any():

@@ -12,6 +12,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport fmax, fmin
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.arrays import check_array
 from onlinekernels._core.combiners cimport Differences, IntervalTracker, LeastSquares
 from onlinekernels._core.ensemble cimport Ensemble, Member
 from onlinekernels._core.linalg cimport ok_times_rows
@@ -218,12 +219,20 @@ cdef class SelfTuning(Ensemble):
         self.sampled = min(max(window // 5, SAMPLED[0]), SAMPLED[1])
         self.checked, self.refreshes = -1, []
         self.plan(FIRST)
-        # a block that is rolled back must not replace what is kept
-        self.capacity = window + self.span(window) + BLOCK
-        self.kept_array, self.loss_array = np.zeros((self.capacity, width)), np.zeros((LOSSES, 2))
-        self.kept, self.losses_kept = <double*> array_data(self.kept_array), <double*> array_data(self.loss_array)
+        self.capacity, self.kept_array, self.loss_array = 0, np.zeros((0, width)), np.zeros((LOSSES, 2))
+        self.losses_kept = <double*> array_data(self.loss_array)
         self.units, self.memory_of_shares = np.ones(self.groups), np.zeros(m * self.groups)
         self.unit, self.shares = <double*> array_data(self.units), <double*> array_data(self.memory_of_shares)
+
+    cdef int reserve_rows(self, long long rows) except -1:
+        """Let the ring of rows hold the first so many, until it is full; before, row t is at t."""
+        # a block that is rolled back must not replace what is kept
+        cdef Py_ssize_t most = self.window + self.span(self.window) + BLOCK
+        if self.capacity < min(most, rows):
+            kept = np.zeros((min(most, max(rows, 2 * self.capacity)), self.kept_array.shape[1]))
+            kept[:self.capacity] = self.kept_array
+            self.kept, self.kept_array, self.capacity = <double*> array_data(kept), kept, len(kept)
+        return 0
 
     # ---- A block ------------------------------------------------------------------------------
 
@@ -235,6 +244,11 @@ cdef class SelfTuning(Ensemble):
         if self.frozen:
             return rows
         return max(1, min(rows, (self.begin if self.pending is None else self.pending.until) - self.t))
+
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t labels) except -1:
+        self.reserve_rows(self.t + n)
+        return Ensemble.open(self, first, n, y, weights, labels)
 
     cpdef Py_ssize_t stagger(self, Py_ssize_t place) noexcept:
         cdef Member member
@@ -533,7 +547,7 @@ cdef class SelfTuning(Ensemble):
         first = self.first_kept if self.pending is None else min(self.first_kept, self.pending.first)
         X, y, weights = self.rows_kept(first, self.t)
         return {
-            "t": self.t, "n_seen": self.n_seen,
+            "t": self.t, "n_seen": self.n_seen, "baseline": self.baseline_of_seen(),
             **({} if self.intervals is None else {"intervals": state_of(self.intervals)}),
             "combiner": state_of(self.combiner), "changes": state_of(self.changes),
             "members": {member.name: self.maker.state_of(member) for member in self.members},
@@ -552,6 +566,7 @@ cdef class SelfTuning(Ensemble):
         self.t, self.n_seen = (checked_rows(state, name) for name in ("t", "n_seen"))
         began, due, oldest, first_loss = (
             checked_rows(clock, name) for name in ("began", "due", "oldest", "first_loss"))
+        self.set_baseline(check_array(state["baseline"], "baseline", float, (1 + (self.targets or self.n_seen),)).copy())
         if max(began, oldest, first_loss) > self.t:
             raise ValueError("the clock of refreshes is ahead of the rows")
         self.began, self.oldest, self.first_loss = began, oldest, first_loss
@@ -600,6 +615,7 @@ cdef class SelfTuning(Ensemble):
             raise ValueError("the rows that are kept are not numbers")
         if not self.targets and not ((y >= 0) & (y < self.n_seen) & (y == np.floor(y))).all():
             raise ValueError("the rows that are kept have labels that are none")
+        self.reserve_rows(self.t)
         self.kept_array[np.arange(first, self.t) % self.capacity] = np.column_stack([X, y, weights])
 
     def _check(self):

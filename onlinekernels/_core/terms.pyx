@@ -10,6 +10,7 @@ from libc.string cimport memcpy, memset
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame_row
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot, ok_scatter_pairs
 from onlinekernels._core.functions cimport BUDGET, CANDIDATE, NOBODY, N_SHARED, Outputs
+from onlinekernels._core.functions import rows_of_channels
 from onlinekernels._core.schema import Array, Inlined, not_negative
 
 # ---- The contract of budgets ---------------------------------------------------------------------
@@ -301,7 +302,7 @@ cdef class Coefficients(Observer):
 cdef class Full(Coefficients):
     """A coefficient for every output."""
 
-    FIELDS = (Array("coefficients", np.float64, (lambda terms, sizes: terms.channels * sizes["labels"], "n")),
+    FIELDS = (Array("coefficients", np.float64, (rows_of_channels, "n")),
               Inlined("budget"))
 
     def __init__(self, Dictionary dictionary, Budget budget, int channels, Outputs outputs):

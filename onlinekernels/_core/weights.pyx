@@ -7,6 +7,7 @@ from onlinekernels._core.arrays import check_array
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame_row
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot
 from onlinekernels._core.functions cimport N_SHARED, OWN, Function, Outputs, Scratch, Term
+from onlinekernels._core.functions import rows_of_channels
 from onlinekernels._core.maps cimport FeatureMap
 from onlinekernels._core.points cimport attach_rows
 from onlinekernels._core.schema import Array, Inlined, restore, state_of
@@ -15,18 +16,13 @@ cdef enum WeightsBuffer:
     FEATURES = N_SHARED
 
 
-def weight_rows(function, sizes):
-    """How many rows of weights a state has."""
-    return function.channels * sizes["labels"]
-
-
 cdef class Weights(Function):
     """f(x, y) = scale <w_y, x>.
 
     Rows are float64.
     """
 
-    FIELDS = *Function.FIELDS, Array("weights", np.float64, (weight_rows, "length"))
+    FIELDS = *Function.FIELDS, Array("weights", np.float64, (rows_of_channels, "length"))
 
     cdef readonly Py_ssize_t length     # weights of one output
     cdef readonly object weights        # (channels * width, length) in frame coordinates
@@ -52,12 +48,17 @@ cdef class Weights(Function):
 
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
         cdef Py_ssize_t i
-        w.piece.begin(m)
-        w.piece.x = w.piece.source_data + first * self.n_features * sizeof(double)
+        self.open_rows(w, first, m, learning)
         w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
         with nogil:
             for i in range(m):
                 w.piece.own[i] = self.scale * self.own_square(w, i)
+        return 0
+
+    cdef int open_rows(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning) except -1:
+        """See to it that `dot`, `own_square` and `add_to` find these rows."""
+        w.piece.begin(m)
+        w.piece.x = w.piece.source_data + first * self.n_features * sizeof(double)
         return 0
 
     cdef Py_ssize_t piece_rows(self):
@@ -152,14 +153,9 @@ cdef class SparseWeights(Weights):
         w.piece.source = examples
         return 0
 
-    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        cdef Py_ssize_t i
+    cdef int open_rows(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning) except -1:
         w.piece.begin(m)
-        attach_rows(w.piece, w.piece.source, first)
-        w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
-        for i in range(m):
-            w.piece.own[i] = self.scale * self.own_square(w, i)
-        return 0
+        return attach_rows(w.piece, w.piece.source, first)
 
     cdef Py_ssize_t piece_rows(self):
         return Function.piece_rows(self)
@@ -201,15 +197,8 @@ cdef class MappedWeights(Weights):
         self.map = map
         self.begin(1.0, map.size)
 
-    cdef int make_ready(self, Scratch w) except -1:
-        Weights.make_ready(self, w)
-        return self.map.make_ready(w.piece)
-
     cdef int attach(self, Scratch w, examples) except -1:
-        w.piece.source = examples
-        if not self.map.sparse:
-            w.piece.source_data = array_data(examples)
-        return 0
+        return self.map.attach(w.piece, examples)
 
     cdef Py_ssize_t piece_rows(self):
         """Features of a piece should stay in the cache; a map that grows wants to see one row at a time."""
@@ -218,8 +207,7 @@ cdef class MappedWeights(Weights):
     cdef Py_ssize_t rows_to_evaluate(self):
         return max(8, min(256, (1 << 16) // self.length))
 
-    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        cdef Py_ssize_t i
+    cdef int open_rows(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning) except -1:
         cdef double* features
         if learning and self.map.grows():
             change = self.map.change(w.piece, first)
@@ -230,10 +218,6 @@ cdef class MappedWeights(Weights):
         self.map.map_rows(w.piece, first, m, learning, features, self.length)
         w.piece.begin(m)
         w.piece.x = <const char*> features
-        w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
-        with nogil:
-            for i in range(m):
-                w.piece.own[i] = self.own_square(w, i)
         return 0
 
     cdef void transform(self, Scratch w, const double* move) noexcept nogil:

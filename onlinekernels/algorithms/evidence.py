@@ -15,7 +15,7 @@ from onlinekernels._core import linalg as core
 from onlinekernels._core.selftuned import Metric
 from onlinekernels._core.transforms import normal_scores
 
-__all__ = ["Evidence", "Features", "Settings", "gradient_axes", "minimize"]
+__all__ = ["descend", "Evidence", "Features", "Settings", "gradient_axes"]
 
 # ---- Features --------------------------------------------------------------------------------------------------------
 
@@ -268,8 +268,9 @@ LONGEST = 2.0  # that a step may be in any coordinate
 HALVINGS = 12  # before a line is given up
 
 
-def minimize(function, start, steps):
-    """(point, value) after at most `steps` steps downhill; never above the start.
+def descend(function, start, steps):
+    """(point, value) after at most `steps` steps downhill, never above the start; a generator, with a step for each
+    value of the function.
 
     Parameters
     ----------
@@ -283,29 +284,7 @@ def minimize(function, start, steps):
     The two loops of Nocedal, "Updating quasi-Newton matrices with limited storage", 1980, with backtracking along the
     line by the parabola through what is known, until the value has fallen by Armijo's rule. Coordinates are logarithms
     here, so a step of `LONGEST` is a factor of seven, and longer ones are shortened.
-
-    Examples
-    --------
-    >>> def bowl(x):
-    ...     return 0.5 * np.sum([1.0, 100.0] * x**2), [1.0, 100.0] * x
-    >>> point, value = minimize(bowl, np.array([1.0, 1.0]), 20)
-    >>> bool(value < 1e-12)
-    True
     """
-    return finished(descend(function, start, steps))
-
-
-def finished(work):
-    """What a generator returns when all of its steps are done."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
-
-
-def descend(function, start, steps):
-    """The same, one step for each value of the function."""
     point = np.array(start, dtype=float)
     value, gradient = function(point)
     yield

@@ -25,19 +25,7 @@ __all__ = ["ILK", "SILK", "Implicit"]
 
 @dataclass(eq=False, repr=False)
 class Implicit(Rule):
-    """f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)), with a step that may adapt itself (`MetaDescent`).
-
-    Parameters
-    ----------
-    step : Step or None
-        eta; None leaves it to the call.
-    regularization : float or None
-        lambda; None leaves it to the call.
-    penalty : float
-        C.
-    exact : bool
-        The arg-min over all labels, not the runner-up alone.
-    """
+    """f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)); the step may adapt itself (`MetaDescent`)."""
 
     _values = {"step": lambda owner, name: None if owner.step is None else check_step(owner, name),
                "regularization": check_not_negative.or_none, "penalty": check_positive, "exact": check_flag}
@@ -46,10 +34,10 @@ class Implicit(Rule):
     solves_losses = True
     may_change = frozenset({"step", "regularization", "penalty"})
 
-    step: Step | None = None
-    regularization: float | None = None
-    penalty: float = 1.0
-    exact: bool = False
+    step: Step | None = None  # eta; None leaves it to the call
+    regularization: float | None = None  # lambda; None leaves it to the call
+    penalty: float = 1.0  # C
+    exact: bool = False  # the arg-min over all labels, not the runner-up alone
 
     @property
     def is_open(self):

@@ -28,15 +28,7 @@ MOST = 10_000  # times as many make `finish` give up
 
 @dataclass(eq=False, repr=False)
 class SMO(Rule):
-    """Steps in pairs of coefficients on the dual problem of the terms.
-
-    Parameters
-    ----------
-    penalty : float
-        C, the largest coefficient.
-    tolerance : float
-        tau, by how much gradients of a pair must differ.
-    """
+    """Steps in pairs of coefficients on the dual problem of the terms."""
 
     _values = {"penalty": check_positive, "tolerance": check_positive}
     losses = (Hinge,)
@@ -49,8 +41,8 @@ class SMO(Rule):
     refuses_start = "LASVM starts from 0: initial cannot say which labels its terms have."
     core_class = core.SMO
 
-    penalty: float
-    tolerance: float
+    penalty: float  # C, the largest coefficient
+    tolerance: float  # tau, by how much gradients of a pair must differ
 
     def settings(self):
         return {**super().settings(), "penalty": self.penalty, "tolerance": self.tolerance}

@@ -26,17 +26,7 @@ TIE = 1e-300  # a margin so small that only ties and mistakes fall short of it
 
 @dataclass(eq=False, repr=False)
 class Gradient(Rule):
-    """f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .), with a step eta that may adapt itself (`MetaDescent`).
-
-    Parameters
-    ----------
-    step : Step
-        eta.
-    regularization : float
-        lambda.
-    exact_norms : bool
-        For steps that adapt: |f|^2 and <f, v> corrected whenever a term is dropped.
-    """
+    """f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .), with a step eta that may adapt itself (`MetaDescent`)."""
 
     _values = {"step": check_step, "regularization": check_not_negative, "exact_norms": check_flag}
     forms = frozenset({"one", "pair", "dense", "targets"})
@@ -44,9 +34,9 @@ class Gradient(Rule):
     takes_gradient_steps = True
     advice = "a smaller step, or SILK, whose steps cannot overshoot"
 
-    step: Step = field()
-    regularization: float = 0.0
-    exact_norms: bool = False
+    step: Step = field()  # eta
+    regularization: float = 0.0  # lambda
+    exact_norms: bool = False  # for steps that adapt: |f|^2 and <f, v> corrected whenever a term is dropped
 
     def check(self, plan):
         loss, largest = plan.loss, self.step.checked_size(math.inf, 1)

@@ -37,19 +37,7 @@ LIPSCHITZ = {  # the largest |l'|, in all labels
 
 @dataclass(frozen=True)
 class Certificate:
-    """One quantity of a run, and the theorem that bounds it.
-
-    Parameters
-    ----------
-    what : str
-        What is bounded, in words.
-    made : float
-        What it was in this run.
-    allowed : float
-        The bound, for the comparison that makes it smallest.
-    theorem : str
-        Where it comes from.
-    """
+    """What is bounded, in words; what it was in a run; the smallest bound; and the theorem that it comes from."""
 
     what: str
     made: float
@@ -61,18 +49,10 @@ class Certificate:
 class Audit:
     """What `audit` found.
 
-    Parameters
-    ----------
-    mistakes, margin_errors : int or None
-        M and M_rho: how often y f <= 0, and y f <= rho; None for losses without labels, or without a margin.
-    loss : float
-        The learner's cumulative loss; of the hinge at its own margin rho.
-    risk : float
-        The sum of its regularised risks C l(f_t(x_t), y_t) + lambda/2 |f_t|^2.
-    norms : array of shape (n,) or None
-        |f_t| before each update; None for `KRLS`.
-    certificates : list of Certificate
-        The bounds that apply.
+    `mistakes` and `margin_errors` are M and M_rho, how often y f <= 0 and y f <= rho, None for losses without labels or
+    without a margin. `loss` is the learner's cumulative loss, of the hinge at its own margin rho; `risk` the sum of its
+    regularised risks C l(f_t(x_t), y_t) + lambda/2 |f_t|^2; `norms` are |f_t| before each update, None for `KRLS`.
+    `certificates` are the bounds that apply, a list of `Certificate`.
     """
 
     mistakes: int | None

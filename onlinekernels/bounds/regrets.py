@@ -3,7 +3,6 @@ import math
 
 import numpy as np
 
-from onlinekernels.base.validation import bad_parameter
 from onlinekernels.bounds.checks import LARGEST_LOG, bound, check_step, checked
 
 
@@ -57,26 +56,6 @@ def regret_of(weight, examples, step, regularization, limit):
     product = step * regularization
     slope = 2 * regularization * limit ** 2 * (weight * product + 1 / product)
     return slope * math.sqrt(examples) + limit ** 2 / (2 * step)
-
-
-@bound
-def norma_squared_loss(*, step: float, radius: float, norm: float, squared_loss: float) -> float:
-    """Bound on sum_t (y_t - f_t(x_t))^2 of gradient descent, GD of H 2.3 (Cesa-Bianchi, Long and Warmuth).
-
-    For `NORMA` with the squared loss, no regularization and a fixed step with eta X^2 < 2, and for *any* function u and
-    stream. With b = 2 - eta X^2 and the comparison's L = sum_t (y_t - u(x_t))^2 it is
-
-        ((sqrt(L) + sqrt(L + b |u|^2 / eta)) / b)^2
-
-    >>> norma_squared_loss(step=1.0, radius=1.0, norm=3.0, squared_loss=0.0)
-    9.0
-    >>> norma_squared_loss(step=0.75, radius=1.0, norm=3.0, squared_loss=1.0)
-    16.0
-    """
-    rest = 2 - step * radius**2
-    if rest <= 0:
-        raise bad_parameter("norma_squared_loss", "step", f"below 2 / radius^2 = {2 / radius**2:g}", step)
-    return ((math.sqrt(squared_loss) + math.sqrt(squared_loss + rest * norm**2 / step)) / rest) ** 2
 
 
 @bound

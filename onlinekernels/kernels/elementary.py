@@ -8,29 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels.base.validation import (
-    as_number,
-    bad_parameter,
-    check_integer,
-    check_not_negative,
-    check_positive,
-    refuse_masked,
+    as_number, bad_parameter, check_integer, check_not_negative, check_positive, refuse_masked,
 )
 from onlinekernels.kernels.base import Constant, Custom, Kernel, Valued
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Examples, KernelLike
 
-__all__ = [
-    "Linear",
-    "Gaussian",
-    "Polynomial",
-    "Laplacian",
-    "Noise",
-    "Normalized",
-    "Precomputed",
-    "rbf",
-    "poly",
-]
+__all__ = ["Linear", "Gaussian", "Polynomial", "Laplacian", "Noise", "Normalized", "Precomputed", "rbf", "poly"]
 
 
 class Linear(Kernel):
@@ -114,11 +99,8 @@ class Polynomial(Kernel):
     scale: float = 1.0
     bias: float = 1.0
 
-    _values = {
-        "degree": lambda kernel, name: check_integer(kernel, name, 1, 1000),
-        "scale": check_positive,
-        "bias": check_not_negative,
-    }
+    _values = {"degree": lambda kernel, name: check_integer(kernel, name, 1, 1000), "scale": check_positive,
+               "bias": check_not_negative}
 
     def ops(self) -> Any:
         return [{"op": "linear", "a": float(self.scale), "b": float(self.bias), "degree": int(self.degree)}]

@@ -31,9 +31,8 @@ class Hinge(WithMargin):
 class NuHinge(NuMargin):
     """max(0, rho - y f) - nu rho with the margin rho adapted, K (19).
 
-    A fraction nu of the examples comes to lie within the margin.
-    K prints rho + eta (sigma - nu), which runs away; rho moves by -eta (sigma - nu) here, where eta is the step and
-    sigma is 1 for a margin error and 0 otherwise.
+    A fraction nu of the examples comes to lie within the margin. K prints rho + eta (sigma - nu), which runs away; rho
+    moves by -eta (sigma - nu) here, where eta is the step and sigma is 1 for a margin error and 0 otherwise.
 
     Parameters
     ----------

@@ -10,16 +10,7 @@ from onlinekernels.base.validation import check_fraction, check_positive
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any
 
-__all__ = [
-    "Squared",
-    "Absolute",
-    "Quantile",
-    "Insensitive",
-    "NuInsensitive",
-    "SquaredInsensitive",
-    "Huber",
-    "NuHuber",
-]
+__all__ = ["Squared", "Absolute", "Quantile", "Insensitive", "NuInsensitive", "SquaredInsensitive", "Huber", "NuHuber"]
 
 
 class Squared(Loss):

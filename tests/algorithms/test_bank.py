@@ -264,7 +264,7 @@ class TestFilesAndPickles:
         values = twin.progressive(X[400:], y[400:], keys=keys[400:])
         assert pickle.dumps(bank) == before
         assert (values == bank.progressive(X[400:], y[400:], keys=keys[400:])).all()
-        mine, others = bank._to_dict(), twin._to_dict()
+        mine, others = bank.__getstate__()["learned"], twin.__getstate__()["learned"]
         assert repr(twin) == repr(bank) and repr(mine["params"]) == repr(others["params"])
         assert all(mine[name] == others[name] for name in ("dtype", "keys", "labels"))
         for name, array in mine["models"].items():
@@ -415,7 +415,7 @@ def learn_some(name, bank, first, last):
 
 def contents(bank):
     """All that is learned, to be compared."""
-    learned = bank._to_dict()
+    learned = bank.__getstate__()["learned"]
     if learned is None:
         return None
     arrays = {name: array.tobytes() for name, array in learned["models"].items()}

@@ -9,7 +9,7 @@ from cases import covering, each
 
 from onlinekernels import SelfTuned
 from onlinekernels._core.combiners import LeastSquares
-from onlinekernels.algorithms.evidence import Evidence, Features, minimize
+from onlinekernels.algorithms.evidence import Evidence, Features, descend
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(460, 4))
@@ -21,6 +21,16 @@ LABELS[:150][LABELS[:150] == "three"] = "two"  # the third joins later, in the m
 WEIGHTS = RNG.choice([0.0, 0.5, 1.0, 2.0], size=460)
 TASKS = {"numbers": (None, NUMBERS, None), "several": ("squared", SEVERAL, WEIGHTS),
          "classes": ("multiclass_squared", LABELS, None), "weighted classes": ("multiclass_squared", LABELS, WEIGHTS)}
+
+
+def minimize(function, start, steps):
+    """What `descend` returns when all of its steps are done."""
+    work = descend(function, start, steps)
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
 
 
 def by_differences(function, q, step=1e-5):
@@ -240,3 +250,15 @@ def test_a_kernel_that_is_no_better_does_not_replace_what_remembers_more():
     # by rows of which another feature tells
     model.set_params(frozen=True).partial_fit(X[300:], np.sin(5 * X[300:, 2])).refresh()
     assert all(model._state.backend.members[k] is not members[k] for k in (0, 1))
+
+
+def test_memory_follows_the_rows_that_came_not_the_window():
+    """33 million rows of three features and a target would take more than a gigabyte."""
+    model = SelfTuned(window=33_000_000, budget=20).partial_fit(X[:150], NUMBERS[:150])
+    assert model._state.backend.kept_array.nbytes < 1e5
+    small = SelfTuned(window=100, budget=20)
+    for begin, end in zip([*range(140), 140], [*range(1, 141), 300], strict=True):  # the ring grows, and goes round
+        small.partial_fit(X[begin:end], NUMBERS[begin:end])
+        small = pickle.loads(pickle.dumps(small)) if end % 60 == 0 else small
+    whole = SelfTuned(window=100, budget=20).partial_fit(X[:300], NUMBERS[:300])
+    np.testing.assert_allclose(small.predict(X), whole.predict(X), rtol=1e-9)

@@ -91,7 +91,7 @@ def test_reflection():
 
 BAD_COUNTS = "a positive integer", [0, -1, 2.5, "10", None, True]
 BAD_POSITIVE = "a positive number", [0, -1.0, float("nan"), float("inf"), "3", None, True]
-BAD_NON_NEGATIVE = "a non-negative number", [-0.1, float("nan"), float("inf"), "0", None, True]
+BAD_NON_NEGATIVE = "a number of at least 0", [-0.1, float("nan"), float("inf"), "0", None, True]
 BAD_WIDTHS = [(0.6, 0.3), (0.0, 0.3), (0.3,), (0.3, 0.6, 0.9), 0.3, None, "ab", (0.3, float("inf"))]
 EXPECTED = {"n": BAD_COUNTS, "components": BAD_COUNTS, "every": BAD_COUNTS, "digits": BAD_COUNTS, "box": BAD_POSITIVE,
             "width": BAD_POSITIVE, "margin": BAD_NON_NEGATIVE, "drift": BAD_NON_NEGATIVE, "speed": BAD_NON_NEGATIVE,

@@ -81,8 +81,6 @@ def test_orthogonal_examples_meet_all_other_bounds():
     for count, bound in (
         (mistakes(ok.Perceptron(kernel), X, y), bounds.perceptron_mistakes(radius=1.0, margin=1.0, norm=long)),
         (mistakes(ok.Projection(ok.Hinge(1.0), kernel), X, y), bounds.projection_mistakes(radius=1.0, norm=long)),
-        (((NORMA_squared(kernel, 1.0).progressive(X, numbers) - y) ** 2).sum(),
-         bounds.norma_squared_loss(step=1.0, radius=1.0, norm=long, squared_loss=0.0)),
     ):
         assert count == 15 == pytest.approx(bound)
     losses = np.maximum(0, np.abs(y - projected_targets(kernel, X, numbers, 0.25, None)) - 0.25) ** 2
@@ -275,29 +273,10 @@ def test_a_turn_meets_the_local_bound():
     assert losses[1] > printed
 
 
-@each("alpha", [0.2, 0.6, 1.0])
-def test_almas_bound_is_what_the_proof_allows(alpha):
-    """The product with a comparison of length 1 grows at least like this, and must not exceed 1: Gentile's proof."""
-    B, C = math.sqrt(8) / alpha, math.sqrt(2)
-    product = 0.0
-    for k in range(1, 3000):
-        longest = math.sqrt(1 + (2 * (1 - alpha) * B * C + C**2) / k)
-        product = (product + C / math.sqrt(k)) / longest        # times the margin
-        if product >= 1:
-            assert k <= bounds.alma_corrections(alpha=alpha, margin=1 / product) <= 3 * k + 200 / alpha
+# ---- The voted Perceptron -----------------------------------------------------------------------------------
 
 
-def NORMA_squared(kernel, step):
-    return ok.NORMA("squared", kernel, step=step, regularization=0.0)
-
-
-def test_what_follows_from_other_bounds():
-    """The tuned step of gradient descent is the best one; the vote errs as V Thm 2 has it."""
-    about = dict(radius=1.3, norm=2.0, squared_loss=5.0)
-    step = bounds.tune_norma_squared_loss(**about)["step"]
-    best = bounds.norma_squared_loss(step=step, **about)
-    assert best == pytest.approx((math.sqrt(5.0) + 1.3 * 2.0) ** 2)
-    assert all(bounds.norma_squared_loss(step=factor * step, **about) > best for factor in (0.9, 0.99, 1.01, 1.1))
+def test_the_vote_errs_as_its_theorem_has_it():
     assert bounds.voted_perceptron_error(expected_mistakes=3.0, examples=99) == pytest.approx(2 * 3.0 / 100)
     assert bounds.voted_perceptron_error(expected_mistakes=1000.0, examples=99) == 1.0
 
@@ -320,7 +299,7 @@ def test_a_vote_stays_below_its_bound():
 GOOD = dict(radius=1.0, margin=2.0, loss=1.0, norm=1.0, path=0.5, squared_path=0.1, examples=10, step=0.5,
             regularization=0.5, learner_margin=1.0, lipschitz=1.0, penalty=1.0, window=5, terms=100, growth=0.3,
             largest_risk=1.0, failure=0.1, gap=1.0, complexity=1.0, ball=2.0, deviation=0.5, expected_mistakes=3.0,
-            zero_margin=True, alpha=0.5, squared_loss=1.0, members=3, rate=1.0, share=0.01, squared_ranges=2.0,
+            zero_margin=True, members=3, rate=1.0, share=0.01, squared_ranges=2.0,
             regret=1.0, labels=None, mistakes=3.0, information=2.0, largest_target=1.0, shrunk=True)
 FUNCTIONS = [getattr(bounds, name) for name in bounds.__all__
              if name not in ("comparison", "audit", "Audit", "Certificate")]
@@ -352,15 +331,10 @@ NAMES = dict(margin=1.0, labels=["a", "b"])
     (bounds.window_start, dict(step=3.0, regularization=0.5, growth=0.2), "1 / regularization = 2"),
     (bounds.norma_mistakes_untuned, dict(step=2.0, regularization=0.5, learner_margin=0.0, **STREAM),
      "1 / regularization = 2"),
-    (bounds.norma_squared_loss, dict(step=0.5, radius=2.0, norm=1.0, squared_loss=0.0),
-     "below 2 / radius\\^2 = 0.5. Got 0.5"),
     *((function, dict(learner_margin=1.0, **STREAM), "below the comparison's margin 1. Got 1.0")
       for function in (bounds.norma_margin_errors, bounds.tune_norma_margin_errors, bounds.norma_hinge_loss)),
     (bounds.projection_mistakes, dict(radius=1.0, norm=3.0, ball=2.0), "at most the radius 2 of the ball. Got 3.0"),
     (bounds.norma_mistakes, {**STREAM, "examples": 2.5}, "integer of at least 1. Got 2.5"),
-    (bounds.forgetron_mistakes, dict(terms=82, norm=0.1),
-     "'terms' parameter of forgetron_mistakes must be at least 83"),
-    (bounds.forgetron_mistakes, dict(terms=1000, norm=3.04), "'norm' parameter of forgetron_mistakes must be at most"),
     (bounds.tune_norma_mistakes, dict(zero_margin=True, labels=["a", "b"], **STREAM),
      "zero_margin=True is for two classes"),
 ])

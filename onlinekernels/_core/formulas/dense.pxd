@@ -100,10 +100,8 @@ cdef inline void softmax_step(const double* scores, Py_ssize_t y, Py_ssize_t n, 
 
 cdef inline void softmax_grip_times(const double* p, const double* u, Py_ssize_t n, double k, double size,
                                     double* out) noexcept nogil:
-    """out = Q (1 + k Q)^-1 u with Q = size (diag(p) - p p'), p the probabilities after a `softmax_step`.
-
-    As in one dimension: if what the step starts from is larger by u at x, the new coefficients are smaller by `out`.
-    """
+    """out = Q (1 + k Q)^-1 u with Q = size (diag(p) - p p'), p the probabilities after a `softmax_step`. As in one
+    dimension: if what the step starts from is larger by u at x, the new coefficients are smaller by `out`."""
     cdef Py_ssize_t i
     cdef double above = 0.0, below = 0.0
     for i in range(n):

@@ -116,7 +116,8 @@ cdef inline double step_size(const Step* step, long long t) noexcept nogil:
 
 cdef inline double gain(double mu, double product) noexcept nogil:
     """Factor of an adapted step, V (4): max(1/2, 1 - mu <g, v>)."""
-    return fmax(0.5, 1.0 - mu * product)
+    cdef double factor = 1.0 - mu * product
+    return factor if factor > 0.5 else 0.5
 
 
 cdef inline double capped(double eta, double stiffness) noexcept nogil:
@@ -148,6 +149,14 @@ cdef inline void stand_still(Move* move) noexcept nogil:
     shift_by(1.0, 0.0, 0.0, move)
 
 
+cdef inline double adapted_step(double eta, double mu, double product, double stiffness) noexcept nogil:
+    """V (33), where the product is <g, v>: the step is adapted before it is used.
+
+    It is capped at 1 / stiffness: past that, it would overshoot the minimum of the example's own risk.
+    """
+    return capped(eta * gain(mu, product), stiffness)
+
+
 cdef inline double regular(double memory) noexcept nogil:
     """A memory of 0 would make the frame singular; 1e-12 of v is nothing."""
     return memory if memory > 1e-12 else 1e-12
@@ -159,21 +168,6 @@ cdef inline void meta_transform(double eta, double c, double memory, Move* move)
     move.transform[0][0] = shrink
     move.transform[1][0] = -eta * c
     move.transform[1][1] = shrink * regular(memory)
-
-
-cdef inline void meta_norms(double eta, double c, double memory, double xi_f, double xi_kxi,
-                            double chi_f, double xi_v_next, const Norms* old, Norms* new) noexcept nogil:
-    """V (46)-(49): <f, v> and |f|^2 after the step.
-
-    xi_f, xi_kxi, chi_f are xi'f(x), xi'K xi, chi'f(x); xi_v_next is xi'v_{t+1}(x).
-    """
-    cdef double shrink = 1.0 - eta * c
-    cdef double f_g = c * old.square + xi_f                                 # (48)
-    cdef double f_v = shrink * memory * old.product - eta * f_g - eta * memory * chi_f  # (47), erratum
-    new.product = shrink * f_v - eta * xi_v_next                            # (46)
-    new.square = shrink * shrink * old.square - 2.0 * eta * shrink * xi_f + eta * eta * xi_kxi  # (49)
-    if new.square < 0.0:
-        new.square = 0.0
 
 
 cdef inline double implicit_grip(const Loss* loss, double size, double alpha, double score, double target,
@@ -202,7 +196,10 @@ cdef inline void trace_transform(double shrink, double memory, Move* move) noexc
 
 cdef inline void moved_norms(const Move* move, double a_f, double a_v, double b_f, double aka, double akb,
                              const Norms* old, Norms* new) noexcept nogil:
-    """<f, v> and |f|^2 after old coefficients are transformed and the term (a, b) has come, with a'f(x) and so on."""
+    """<f, v> and |f|^2 after old coefficients are transformed and the term (a, b) has come, with a'f(x) and so on.
+
+    V (46)-(49), with an erratum: the printed <f, v> leaves out chi.
+    """
     cdef double shrink = move.transform[0][0], mixed = move.transform[1][0], kept = move.transform[1][1]
     new.product = (shrink * (mixed * old.square + kept * old.product + b_f) + mixed * a_f + kept * a_v + akb)
     new.square = fmax(0.0, shrink * shrink * old.square + 2.0 * shrink * a_f + aka)
