@@ -114,8 +114,7 @@ def test_a_loss_in_python_learns_what_the_compiled_one_does(name, offset, learne
 
 @each("name", LOSSES)
 def test_the_step_is_an_arg_min(name):
-    """alpha^2 k / 2 + size l(z + alpha k): the slopes of the two sides have the signs of a minimum, for sizes of all
-    kinds."""
+    """alpha^2 k / 2 + size l(z + alpha k): the slopes of the two sides have the signs of a minimum."""
     rng, own = np.random.default_rng(3), pair(name)[0]
     for trial in range(60):
         size, k = 10 ** rng.uniform(-6, 6), 10 ** rng.uniform(-3, 3)

@@ -47,8 +47,7 @@ each_kind = pytest.mark.parametrize("kind, members, y, weights", KINDS,
 
 
 def newton_by_hand(F, y, joined, counts, settings, odds, share=1e-3, total=2.0):
-    """p = softmax(w.F); leaky online Newton on the log loss, in precision form, for several settings mixed by Bayes'
-    rule."""
+    """p = softmax(w.F); leaky online Newton on the log loss, several settings mixed by Bayes' rule."""
     m, K = F.shape[1], len(settings)
     w = [np.full(m, total / m) for _ in settings]
     A = [kappa * np.eye(m) for _, kappa in settings]
@@ -323,8 +322,7 @@ def test_fitted_members_in_chunks_and_from_files(kind, members, y, weights, froz
 
 
 def test_members_know_labels_in_any_order():
-    """As their own answers show: each knows its labels in its own order, `fit` has sorted some, and one knows only two
-    yet."""
+    """Each knows its labels in its own order, `fit` has sorted some, and one knows only two yet."""
     rows, truth = X[200:], LABELS[200:]
     few = np.flatnonzero(LABELS[:200] != "three")
     models = {"backwards": KRLS("multiclass_squared", budget=30).partial_fit(X[199::-1], LABELS[199::-1]),

@@ -147,8 +147,7 @@ SCALED = {name for name, kind in KINDS.items() if "scaled" in name or "selftuned
 
 @every_learner
 def test_one_row_is_answered_and_learned_as_a_chunk_of_one(name):
-    """What `predict` and its like say of the next row is what `progressive` says of it: scores, labels,
-    probabilities, deviations and intervals. What it has computed for a row serves to learn that one, and no other."""
+    """What `predict` and its like say of the next row is what `progressive` says of it, and no other row's."""
     kind = KINDS[name]
     model, looked = learned(name, 0, HALF), learned(name, 0, HALF)
     scores = next(method for method in ("score_samples", "decision_function", "predict") if hasattr(model, method))

@@ -1,5 +1,4 @@
-"""Numbers of any size, in rows, targets and weights: whatever is learned of them is finite, however it is cut, can be
-kept, and goes on; what is refused is refused by name, and changes nothing."""
+"""Numbers of any size: what is learned of them is finite and goes on; what is refused changes nothing."""
 import os
 import pickle
 import re

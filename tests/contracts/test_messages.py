@@ -47,8 +47,7 @@ def fresh(kind, fitted):
 
 
 def everywhere(kind, words, error, X=GOOD, y=GOOD, **keywords):
-    """The rows, labels or weights are refused by whatever learns, before and after the first rows, and by what
-    predicts."""
+    """Refused by whatever learns, before and after the first rows, and by what predicts."""
     for fitted in (False, True):
         model, points, good = fresh(kind, fitted)
         rows = points[:2] if X is GOOD else X

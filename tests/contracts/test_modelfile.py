@@ -382,8 +382,7 @@ class TestSizesThatAFileClaims:
 
 
 def test_an_archive_is_checked_before_numpy_sees_it():
-    """A wrong checksum, a shape that is not that of the bytes, and a member inside of another one: each has its
-    sentence."""
+    """A wrong checksum, a shape that is not that of the bytes, a member inside of another one."""
     def npy(array):
         buffer = io.BytesIO()
         np.save(buffer, array)

@@ -185,8 +185,7 @@ def test_labels_of_a_block_that_was_taken_back_come_in_another_order(classes):
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_loss_that_looks_at_its_ensemble_and_two_signals(nested):
-    """It may look at all that there is, from the thread that learns, and Ctrl-C ends it at once: nobody waits for
-    anybody."""
+    """It may look at all that there is, and Ctrl-C ends it at once: nobody waits for anybody."""
     run_apart(f"""
         class Own(ok.Loss):
             task = "regression"

@@ -1,5 +1,4 @@
-"""Combiners of the core, calibration, prior correction, intervals: plain oracles, chunks, purity, extreme numbers,
-states."""
+"""Combiners of the core, calibration, prior correction, intervals: oracles, chunks, extremes, states."""
 import concurrent.futures
 
 import numpy as np

@@ -1,5 +1,4 @@
-"""Transforms of the core: each row with what was known at its time; blocks that count in part; rows as of now;
-states."""
+"""Transforms of the core: each row with what was known at its time; blocks that count in part."""
 import concurrent.futures
 
 import numpy as np

@@ -638,8 +638,7 @@ class ReferenceAdaptiveILK(ReferenceSVMD):
         return scores
 
     def _taken(self, row, S, size, new_scores, y, reach, start):
-        """g with g = size l'' (start - reach g); for a kink, along the row and such that nothing is left of `start`
-        there."""
+        """g = size l'' (start - reach g); for a kink, along the row, so that nothing is left of `start`."""
         if self.loss[0] in ("Logistic", "MulticlassLogistic", "Squared", "SquaredInsensitive", "Huber", "NuHuber"):
             H = size * hessian_of(self.loss, self.scalar, new_scores, y, self.Delta)
             return np.linalg.solve(np.eye(len(row)) + H @ reach, H @ start)

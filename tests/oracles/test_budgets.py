@@ -134,8 +134,7 @@ def test_norms_stay_exact(make, chunk):
 
 
 def test_projections_of_many_zeros_do_not_wear_out():
-    """The diagonal of the inverse is kept by sums and differences, which cancel when terms nearly depend on each
-    other."""
+    """The diagonal of the inverse is kept by sums and differences, which cancel."""
     rng = np.random.default_rng(48)
     rows = rng.normal(size=(900, 4)) * (rng.random((900, 4)) > 0.8)
     y = np.where(rows[:, 0] * rows[:, 1] + 0.3 * rng.normal(size=900) > 0, 1, -1)
@@ -165,8 +164,7 @@ def test_projecting_through_folds_and_wipes():
 @each("decay", [0.01, 10.0, 1e3, 1e6])
 @each("loss", ["squared", "hinge"])
 def test_who_is_spanned_does_not_depend_on_chunks(loss, decay):
-    """With this many terms on a plane, residuals of candidates become small; below a part of k(x, x) they are rounding,
-    and nobody's decision."""
+    """Residuals of candidates become small; below a part of k(x, x) they are rounding, nobody's decision."""
     rng = np.random.default_rng(0)
     rng.normal(size=3000)                       # an order in which the least of 1e-10 made 228 or 231 terms
     points = rng.normal(size=(1500, 2))

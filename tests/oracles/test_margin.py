@@ -1,5 +1,4 @@
-"""Projection, ALMA, the Ballseptron, ROMMA, the Voted Perceptron and the Adatron: against their oracles and their own
-definitions."""
+"""Projection and the classics of large margins: against their oracles and their own definitions."""
 from fractions import Fraction
 
 import numpy as np

@@ -57,8 +57,7 @@ PATHS = {
 
 @pytest.mark.parametrize("path", PATHS)
 def test_the_exact_process_whatever_the_rows(path):
-    """Rows that earlier ones nearly determine, and rows far beyond all of them, in any order: rounding is not
-    amplified."""
+    """Rows that earlier ones nearly determine, or far beyond all: rounding is not amplified."""
     n, errors = 256, []
     for seed in [*SEEDS, 18]:
         for d, width in ((1, 0.03), (1, 0.3), (1, 3.0), (2, 1.0)):

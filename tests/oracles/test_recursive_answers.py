@@ -79,8 +79,7 @@ def test_an_abrupt_change_is_noticed(keywords, tmp_path):
 
 @each("keywords", DOUBTING, ids=repr)
 def test_noise_after_thousands_of_exact_targets_is_noticed(keywords):
-    """Within some hundred rows, however little was left of the estimate: it is y that is noisier, and not f that has
-    changed."""
+    """Within some hundred rows: it is y that is noisier, and not f that has changed."""
     rng = np.random.default_rng(3)
     rows = rng.uniform(-3, 3, size=(2400, 2))
     f = np.sin(rows[:, 0]) * rows[:, 1]

@@ -79,8 +79,7 @@ class Own(ok.Loss):
       ids=repr)
 @each("algorithm", ["norma", "svmd", "own"])
 def test_budgets_weigh_the_same_outputs_in_chunks(algorithm, budget):
-    """A chunk knows how many labels will join: then there are as many outputs that are ahead, all the same, or are 0
-    yet."""
+    """A chunk knows how many labels will join: so many outputs are ahead, all the same, or 0 yet."""
     loss = Own() if algorithm == "own" else "multiclass_squared"
     more = {} if algorithm == "svmd" else {"step": 0.9, "regularization": 0.05}
     make = ok.SVMD if algorithm == "svmd" else ok.NORMA
