@@ -251,7 +251,7 @@ def test_a_burst_alerts_until_it_has_lasted(shift):
 def test_a_burst_alerts_while_a_detector_is_young(start):
     """When scores of the first rows are forgotten, a few alerts are not what the level is taken from."""
     found = []
-    for seed in range(3):
+    for seed in range(9 if start == 700 else 3):  # where seeds differ much: 6 to 60, and the median is 58
         rows = np.random.default_rng(seed).normal(size=(start + 60, 5))
         rows[start:] += 8.0
         found.append(alerts(OnlineKernelDetector(), rows)[start:].sum())
