@@ -297,7 +297,7 @@ CALLS = [  # (model, call, words)
     ("framed", lambda m: m.predict(framed("ba")), ["feature names", "another order"]),
     ("framed", lambda m: m.predict(framed("ac")), ["feature names", "unseen", "'c'"]),
     ("words", lambda m: m.predict("ab"), ["list of examples"]), ("words", lambda m: m.predict(5), ["list of examples"]),
-    ("words", lambda m: m.predict(np.array("ab")), ["no dimension"]),
+    ("words", lambda m: m.predict(np.array("ab")), ["list of examples"]),
     ("words", lambda m: m.predict(np.array([NAN])), ["NaN"]),
     ("scaler", lambda m: m.partial_fit(X), ["sparse"]),
     ("sparse", lambda m: m.learn_one(csr(X[:2]), 1), ["one example", "2 rows"]),
