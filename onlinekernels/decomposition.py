@@ -13,7 +13,7 @@ from onlinekernels._core.errors import row_error
 from onlinekernels._core.linalg import Factor
 from onlinekernels._core.formulas.vectorized import all_finite
 from onlinekernels.kernels import Gaussian, as_kernel
-from onlinekernels.steps import MetaDescent, as_step
+from onlinekernels.steps import MetaDescent, as_step, check_one_step
 from onlinekernels.preprocessing.transforming import RunningTransformer
 
 if TYPE_CHECKING:
@@ -173,6 +173,8 @@ class KernelHebbian(RunningTransformer):
         }
 
     def _step(self):
+        if isinstance(self.step, MetaDescent):
+            return check_one_step(self, "step")
         return MetaDescent(0.2, 0.01, 0.9) if self.step is None else as_step(self.step, self)
 
     def _after(self, state, rows):

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from onlinekernels._core.rules import STEP_CODES, step_sizes
 from onlinekernels.base.params import Parameterized, nearest, same_parameters
-from onlinekernels.base.validation import as_number, bad_parameter, check_memory, check_not_negative, check_positive
+from onlinekernels.base.validation import (
+    as_number, bad_parameter, check_flag, check_memory, check_not_negative, check_positive,
+)
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any
@@ -162,6 +164,9 @@ class MetaDescent(Step):
     margin_step : MetaDescent or None
         eta_eps, mu_eps and lambda_eps of the margin's or width's logarithm, V (55)-(58), for a nu-loss whose own
         `margin_step` is None. None is that of f, but with the first step 1, as in V.
+    quadratic : bool
+        V's footnote 2 in place of (4), for all these steps: for u = -mu <g, v> the factor is u^2/2 + u + 1, nearer to
+        e^u, and 1/2 for u <= -1.
 
     References
     ----------
@@ -179,8 +184,11 @@ class MetaDescent(Step):
     memory: float = 0.99
     offset_step: MetaDescent | None = None
     margin_step: MetaDescent | None = None
+    quadratic: bool = False
 
-    _values = {"rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory}
+    _values = {
+        "rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory, "quadratic": check_flag,
+    }
 
     def validate(self) -> None:
         super().validate()
@@ -188,11 +196,11 @@ class MetaDescent(Step):
             check_one_step(self, name)
 
     def core(self, most: float = math.inf) -> Any:
-        """Also rate, meta_rate and memory of the offsets, and of the margin."""
+        """Also rate, meta_rate and memory of the offsets, and of the margin, and whether factors are quadratic."""
         offset = self if self.offset_step is None else self.offset_step
         margin = MetaDescent(1.0, self.meta_rate, self.memory) if self.margin_step is None else self.margin_step
         own = (float(number) for step in (offset, margin) for number in (step.rate, step.meta_rate, step.memory))
-        return *super().core(most), *own
+        return *super().core(most), *own, bool(self.quadratic)
 
     def size(self, t: Any) -> Any:
         """eta_0: the steps after it depend on the stream."""

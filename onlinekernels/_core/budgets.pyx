@@ -172,32 +172,187 @@ cdef class RandomBudget(Queue):
 
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
         """All of f will be multiplied, so the candidate is divided before by what only the others get."""
-        cdef Py_ssize_t slot, k
-        cdef double growth, frame = 0.0, largest = 0.0, own = 0.0
+        cdef Py_ssize_t k
+        cdef double growth, within
         if removal.slot == NOBODY or self.bound == 0.0:
             return
         growth = self.n / (self.n - 1.0)
-        for slot in range(self.dictionary.start, self.dictionary.stop):
-            if slot != removal.slot and self.terms.holds(slot):
-                largest = fmax(largest, self.terms.size_of(slot))
+        within = shrink_within(self.bound, self.terms, term, removal.slot, growth)
         for k in range(term.n):
-            if term.stored[k] != 0.0:
-                frame = fabs(term.alpha[k] / term.stored[k])
-            own = fmax(own, fabs(term.alpha[k]))
             term.stored[k] /= growth
             term.alpha[k] /= growth
-        removal.shrink = growth * fmin(1.0, self.bound / fmax(own, growth * frame * largest))
+        removal.shrink = growth * within
 
 
-@cython.final
-cdef class QuantizedBudget(Queue):
-    """An example that is nearly a term adds its coefficient to that term's: Chen, Zhao, Zhu, Principe (2012)."""
+cdef double shrink_within(double bound, Coefficients terms, const Term* term, Py_ssize_t evicted,
+                          double growth) noexcept nogil:
+    """The factor, at most 1, that brings all coefficients within a bound when a term has gone: the candidate's, and
+    those of the others, which will have grown. O(terms)."""
+    cdef Py_ssize_t slot, k
+    cdef double frame = 0.0, largest = 0.0, own = 0.0
+    for slot in range(terms.dictionary.start, terms.dictionary.stop):
+        if slot != evicted and terms.holds(slot):
+            largest = fmax(largest, terms.size_of(slot))
+    for k in range(term.n):
+        if term.stored[k] != 0.0:
+            frame = fabs(term.alpha[k] / term.stored[k])
+        own = fmax(own, fabs(term.alpha[k]))
+    return fmin(1.0, bound / fmax(own, growth * frame * largest))
+
+
+cdef class WeighingQueue(Queue):
+    """Terms go in some order, and k(x, x) of each is known."""
 
     FIELDS = Array("own", np.float64, ("n",), not_negative),
 
-    cdef readonly double coherence      # cosine of an angle: no wider is nearly the same
     cdef Table owns                     # k(x, x) of each slot
     cdef double own                     # and of a candidate that is about to enter
+
+    cdef Py_ssize_t at(self, Py_ssize_t j) noexcept nogil:
+        """The slot of the term that came j terms after the oldest."""
+        return self.order[(self.first + j) % self.capacity]
+
+    cdef double square_of(self, Scratch w, Py_ssize_t slot) noexcept nogil:
+        """|alpha|^2 of a term, in frame coordinates. O(rows)."""
+        self.spread(slot, NULL, w.slot_coefficients)
+        return self.product(w, w.slot_coefficients, w.slot_coefficients)
+
+    cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
+        self.own = w.piece.own[i]
+
+    cdef void entered(self, Py_ssize_t slot) noexcept nogil:
+        Queue.entered(self, slot)
+        (<double*> self.owns.data)[slot] = self.own
+
+    cdef int begin(self) except -1:
+        self.owns = self.dictionary.new_table(1)
+        return Queue.begin(self)
+
+    def stored(self):
+        slots = self.dictionary.saved_slots()
+        return {"own": np.where(self.dictionary.taken.array[0, slots] != 0, self.owns.array[0, slots], 0.0)}
+
+    def resume(self, state):
+        Queue.resume(self, state)
+        self.owns.array[0, :len(state["own"])] = state["own"]
+
+
+@cython.final
+cdef class ImportanceBudget(WeighingQueue):
+    """Who goes is drawn by lot, and what stays makes up for its own chance to go: BOGD++, Zhao et al. (2012).
+
+    A term stays with a probability q = s |alpha| sqrt k(x, x), where s makes them add up to all terms but one, and is
+    divided by it. Where q would exceed 1 it is 1, and s is of the others. The lot is that of `RandomBudget`.
+    """
+
+    cdef readonly unsigned long long seed
+    cdef readonly double bound          # of coefficients; 0 for none
+
+    def __init__(self, long long size, unsigned long long seed, double bound):
+        self.most, self.seed, self.bound = size, seed, bound
+
+    cdef Py_ssize_t numbers(self) noexcept:
+        return self.dictionary.capacity
+
+    cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
+        """O(terms), times the few rounds until no probability exceeds 1."""
+        cdef Py_ssize_t j, certain = 0, before = -1
+        cdef double* stays = w.for_budget           # weights, and then probabilities, of the terms, oldest first
+        cdef const double* owns = <const double*> self.owns.data
+        cdef double total, drawn, s = 0.0
+        if self.n < self.most:
+            return
+        for j in range(self.n):
+            stays[j] = sqrt(self.square_of(w, self.at(j)) * owns[self.at(j)])
+        while certain != before:
+            before, total = certain, 0.0
+            for j in range(self.n):
+                total += stays[j] if stays[j] < INFINITY else 0.0
+            s = (self.n - 1 - certain) / total if total > 0.0 else 0.0
+            for j in range(self.n):
+                if s * stays[j] >= 1.0 and stays[j] < INFINITY:
+                    stays[j], certain = INFINITY, certain + 1
+        drawn = (scrambled(scrambled(self.seed) + <unsigned long long> self.dictionary.born(self.at(self.n - 1)))
+                 >> 11) * 2.0**-53
+        for j in range(self.n):
+            stays[j] = s * stays[j] if stays[j] < INFINITY else 1.0
+            if drawn >= 0.0 and stays[j] < 1.0:
+                removal.slot = self.at(j)           # the last one, if rounding leaves something
+                drawn -= 1.0 - stays[j]
+
+    cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
+        """O(terms rows)."""
+        cdef Py_ssize_t j, row
+        WeighingQueue.redistribute(self, w, term, i, removal)
+        if removal.slot == NOBODY:
+            return
+        for j in range(self.n):
+            if self.at(j) != removal.slot:
+                for row in range(self.terms.channels * self.terms.rows):
+                    self.terms.row(row)[self.at(j)] /= w.for_budget[j]
+        if self.bound > 0.0:
+            removal.shrink = shrink_within(self.bound, self.terms, term, removal.slot, 1.0)
+
+
+@cython.final
+cdef class AbsorbingBudget(WeighingQueue):
+    """The term that loses least goes, and is projected onto the candidate alone: BPA-S, Wang, Vucetic (2010)."""
+
+    def __init__(self, long long size):
+        self.most = size
+        self.looks_at_candidates = True
+
+    cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
+        """O(terms)."""
+        cdef Py_ssize_t j, slot
+        cdef double value, loss, own = w.piece.own[i], least = INFINITY
+        if self.n < self.most:
+            return
+        for j in range(self.n):
+            slot = self.at(j)
+            value = w.piece.values[slot - self.dictionary.start]
+            loss = self.square_of(w, slot) * fmax(0.0, (<double*> self.owns.data)[slot] - value * value / own)
+            if loss < least * NEARLY or removal.slot == NOBODY:
+                removal.slot, removal.share, least = slot, value / own, loss
+
+    cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
+        """O(channels rows). If nothing is left of the two, neither is a term: none would be there in a file either."""
+        cdef Py_ssize_t row
+        cdef double left = 0.0
+        WeighingQueue.redistribute(self, w, term, i, removal)
+        if removal.slot == NOBODY:
+            return
+        self.terms.read(removal.slot, &w.old)
+        for row in range(self.terms.channels * self.terms.rows):
+            w.old.stored[row] *= removal.share
+        take_over(self.terms, term, &w.old)
+        for row in range(self.terms.channels * self.terms.rows):
+            left = fmax(left, fabs(term.stored[row]))
+        if left == 0.0:
+            self.terms.drop(removal.slot)
+            self.dictionary.disorderly = True
+            removal.slot = CANDIDATE
+
+
+cdef void take_over(Coefficients terms, Term* term, Term* old) noexcept nogil:
+    """What another term leaves goes to the candidate, which has a coefficient for every output then. O(rows)."""
+    cdef Py_ssize_t row, k
+    cdef int channel
+    for channel in range(terms.channels):
+        for k in range(term.n):
+            old.stored[channel * terms.rows + term.labels[k]] += term.stored[channel * term.n + k]
+    term.n = terms.rows
+    for row in range(terms.rows):
+        term.labels[row] = <int> row
+    for row in range(terms.channels * terms.rows):
+        term.stored[row] = old.stored[row]
+
+
+@cython.final
+cdef class QuantizedBudget(WeighingQueue):
+    """An example that is nearly a term adds its coefficient to that term's: Chen, Zhao, Zhu, Principe (2012)."""
+
+    cdef readonly double coherence      # cosine of an angle: no wider is nearly the same
 
     def __init__(self, double coherence, size):
         self.coherence, self.looks_at_candidates = coherence, True
@@ -221,29 +376,13 @@ cdef class QuantizedBudget(Queue):
 
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
         """A term whose coefficient becomes 0 by this is none any more: it would not be there in a file either."""
-        self.own = w.piece.own[i]
+        WeighingQueue.redistribute(self, w, term, i, removal)
         if removal.partner == NOBODY:
             return
         give(self.terms, term, removal.partner, 1.0)
         if self.terms.is_zero(removal.partner):
             self.terms.drop(removal.partner)
             self.dictionary.disorderly = True
-
-    cdef void entered(self, Py_ssize_t slot) noexcept nogil:
-        Queue.entered(self, slot)
-        (<double*> self.owns.data)[slot] = self.own
-
-    cdef int begin(self) except -1:
-        self.owns = self.dictionary.new_table(1)
-        return Queue.begin(self)
-
-    def stored(self):
-        slots = self.dictionary.saved_slots()
-        return {"own": np.where(self.dictionary.taken.array[0, slots] != 0, self.owns.array[0, slots], 0.0)}
-
-    def resume(self, state):
-        Queue.resume(self, state)
-        self.owns.array[0, :len(state["own"])] = state["own"]
 
 
 cdef class WindowBudget(Queue):
@@ -1257,8 +1396,7 @@ cdef class ProjectingBudget(Budget):
     cdef void share_out(self, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place, double residual) noexcept nogil:
         """What the term in a slot, which has left its place in the span, leaves to the others and to the candidate,
         which has a coefficient for every output then."""
-        cdef Py_ssize_t row, k, j, n = self.span.n - 1      # the last is the candidate
-        cdef int channel
+        cdef Py_ssize_t row, j, n = self.span.n - 1         # the last is the candidate
         cdef const double* column = self.span.column
         cdef double* stored
         cdef double value
@@ -1271,14 +1409,7 @@ cdef class ProjectingBudget(Budget):
             for j in range(place, n):
                 stored[self.span.order[j]] += value * column[j + 1]
             old.stored[row] = value * column[n + 1]
-        for channel in range(self.terms.channels):
-            for k in range(term.n):
-                old.stored[channel * self.terms.rows + term.labels[k]] += term.stored[channel * term.n + k]
-        term.n = self.terms.rows
-        for row in range(self.terms.rows):
-            term.labels[row] = <int> row
-        for row in range(self.terms.channels * self.terms.rows):
-            term.stored[row] = old.stored[row]
+        take_over(self.terms, term, old)
 
     cdef void entered(self, Py_ssize_t slot) noexcept nogil:
         self.span.order[self.span.n - 1] = slot

@@ -21,21 +21,8 @@ cdef class Memory:
 cdef enum PieceBuffer:
     CENTERED            # rows about the origin, or as they came
     SCALED              # rows behind a scaler
-    SQUARES
-    ORIGIN_PRODUCTS
-    INNER
-    OWN_INNER
-    L1
-    OWN_L1
-    DENSE_ROW
-    CACHED
-    OWN
-    WORK
-    WIDENED
-    SLOT_INNER
-    SLOT_L1
-    SLOT_WORK
-    COORDINATES
+    SQUARES, ORIGIN_PRODUCTS, INNER, OWN_INNER, L1, OWN_L1, DENSE_ROW, CACHED, OWN, WORK, WIDENED
+    SLOT_INNER, SLOT_L1, SLOT_WORK, COORDINATES
 
 
 @cython.final
@@ -178,10 +165,7 @@ cdef class Outputs:
 
 
 cdef enum ScratchBuffer:
-    OUTPUTS
-    LABELS
-    NODES
-    BUDGET
+    OUTPUTS, LABELS, NODES, BUDGET
     N_SHARED            # a kind of function numbers its own from here
 
 

@@ -87,10 +87,7 @@ cdef enum:
     WORK_ROWS = 4       # of `Example.work`
 
 cdef enum ExampleBuffer:
-    EXAMPLE_NUMBERS
-    EXAMPLE_LABELS
-    EXAMPLE_NODES
-    EXAMPLE_DECISION
+    EXAMPLE_NUMBERS, EXAMPLE_LABELS, EXAMPLE_NODES, EXAMPLE_DECISION
 
 
 cdef class Example(Memory):

@@ -9,7 +9,7 @@ from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, adapted
                                                  implicit_kernel, implicit_shift, implicit_shrink, is_bounded,
                                                  meta_transform, move_scalar, moved_logarithm, moved_norms, shift_by,
                                                  trace_transform)
-from onlinekernels._core.functions cimport Example, Function, Outputs, Scratch
+from onlinekernels._core.functions cimport Example, Function, Outputs
 from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.rules import DIRECTIONS
 from onlinekernels._core.schema import Array, Number
@@ -62,6 +62,7 @@ cdef class AdaptiveGradient(Rule):
     cdef readonly double margin_rate            # eta of the margin at the beginning, V (56),
     cdef readonly double margin_meta_rate       # its mu, V (57),
     cdef readonly double margin_memory          # and its lambda, V (58)
+    cdef readonly bint quadratic                # whether steps grow and shrink by V's footnote 2, not by (4)
     cdef Adapted adapted                        # what has adapted with the examples so far
     cdef readonly object offset_steps           # an `OffsetStep` for each output
     cdef OffsetStep* offsets                    # its data
@@ -72,7 +73,8 @@ cdef class AdaptiveGradient(Rule):
         self.configure(step, **settings)
 
     def configure(self, step, double regularization):
-        offset_rate, offset_meta_rate, offset_memory, margin_rate, margin_meta_rate, margin_memory = step[5:]
+        offset_rate, offset_meta_rate, offset_memory, margin_rate, margin_meta_rate, margin_memory = step[5:11]
+        self.quadratic = step[11]
         if step[1] != self.step.rate:               # a new eta_0 starts the adaptation anew
             self.adapted.eta = step[1]
         if offset_rate != self.offset_rate:
@@ -116,11 +118,11 @@ cdef class AdaptiveGradient(Rule):
         """The step after <g, v>: V (33). O(1)."""
         cdef Adapted* next = &decided(e).adapted
         next[0] = self.adapted
-        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product,
+        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product, self.quadratic,
                                 self.regularization + decided(e).stiffness)
 
     cdef void move_scalar(self, const Standing* now, Example e) noexcept nogil:  # no-cython-lint
-        """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum). O(1)."""
+        """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps. O(1)."""
         cdef double slope = self.penalty * e.view.weight * now.loss.scalar * e.view.scalar_gradient     # dl / d log eps
         cdef double memory = self.margin_memory
         cdef Adapted* next = &decided(e).adapted
@@ -128,7 +130,7 @@ cdef class AdaptiveGradient(Rule):
         if now.loss.step != 0.0:
             move_scalar(now, next.eta * self.penalty, &e.view, &e.move)
         elif loss_adapts(&now.loss) and now.loss.scalar > 0.0:
-            next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope)               # V (57)
+            next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope, self.quadratic)   # V (57)
             next.scalar_trace = (memory * next.scalar_trace
                                  - next.scalar_eta * slope * (1.0 + memory * next.scalar_trace))    # V (58)
             e.move.scalar = moved_logarithm(&now.loss, next.scalar_eta * self.penalty * e.view.weight,
@@ -197,7 +199,7 @@ cdef class AdaptiveGradient(Rule):
 
     cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const double* K_a, const double* K_b,
                          const Norms* old, Norms* new, Example e) noexcept nogil:
-        """<f, v> and |f|^2 of some outputs after a move of all; K_a and K_b are kappa times the new term. O(outputs)."""
+        """<f, v> and |f|^2 of some outputs after a move of all; K_a and K_b are kappa times the new term."""
         cdef Py_ssize_t l
         cdef double* f = e.bare
         cdef double* v = e.bare + e.width
@@ -228,7 +230,8 @@ cdef class AdaptiveGradient(Rule):
                 chi[e.term.labels[l]] = decided(e).chi * (1.0 - 2.0 * l)
         for l in range(labels):
             now, next = self.offsets + l, decided_offsets(e) + l
-            next.eta = capped(now.eta * gain(self.offset_meta_rate, xi[l] * now.trace), decided(e).stiffness)   # V (51)
+            next.eta = capped(now.eta * gain(self.offset_meta_rate, xi[l] * now.trace, self.quadratic),
+                              decided(e).stiffness)                                                 # V (51)
             next.trace = (self.offset_memory * now.trace                                            # V (52), erratum
                           - next.eta * (xi[l] + self.offset_memory * chi[l]))
             next.offset = offset[l] - next.eta * xi[l]                                              # V (50)
@@ -318,7 +321,7 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
         """The step after <g, v>, which nothing caps."""
         cdef Adapted* next = &decided(e).adapted
         next[0] = self.adapted
-        next.eta *= gain(self.step.meta_rate, product)
+        next.eta *= gain(self.step.meta_rate, product, self.quadratic)
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         cdef double shrink = self.shrink(now.t + 1, e), size = decided(e).adapted.eta * self.penalty * e.view.weight

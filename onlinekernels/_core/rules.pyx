@@ -44,7 +44,7 @@ cdef class Rule:
     slots, are tables of the dictionary.
 
     `step` is (code or a function of t, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of
-    offsets and of the margin, the first rates of both, and whether to take exponentials.
+    offsets and of the margin, the first rates of both, and whether factors are quadratic.
     """
 
     FIELDS = ()

@@ -578,15 +578,8 @@ cdef class Terms(Function):
     def begin_from(self, points, alpha, pairs=None, long long t=0):
         """Start from f = sum_i alpha_i k(points_i, .), for t=0 H's start vector w_1; ValueError if that does not fit.
 
-        The terms count as examples t - n + 1, ..., t in their order, under the budget.
-
-        Parameters
-        ----------
-        points : array, sparse rows or list of objects
-        alpha : array of shape (1, n), or (outputs, n)
-        pairs : array of shape (2, n), where terms have pairs of labels
-        t : int
-            How many examples there have been.
+        The n terms count as examples t - n + 1, ..., t in their order, under the budget. `alpha` is (outputs, n), or
+        (1, n) with `pairs` of labels, (2, n).
         """
         self.start_from(points, alpha, pairs, t)
         self.tidy()

@@ -733,11 +733,7 @@ cdef class Tree:
 # With an unlimited budget there is nothing else.  A budget, or noise, keeps the terms in a dictionary beside the trees.
 
 cdef enum TreeBuffer:
-    PLACES = N_SHARED
-    DESCENT
-    TOUCHED
-    TOUCHED_VALUES
-    KNOT
+    PLACES = N_SHARED, DESCENT, TOUCHED, TOUCHED_VALUES, KNOT
 
 cdef enum:
     PIECE_ROWS = 256            # of trees: there are no inner products that must fit the cache

@@ -66,10 +66,9 @@ class Implicit(Rule):
         if self.exact and not loss.over_all_labels and not plan.offset and isinstance(plan.label_kernel, Labels):
             least, *_, largest = np.linalg.eigvalsh(plan.label_kernel.kernels())
             if least < 1e-4 * largest:
-                raise ValueError(
-                    f"The exact step of {loss!r} needs a kernel between labels that is positive definite. Got one "
-                    f"whose eigenvalues are from {max(0.0, least):.2g} to {largest:.2g}."
-                )
+                raise ValueError(f"The exact step of {loss!r} needs a kernel between labels that is positive "
+                                 f"definite. Got one whose eigenvalues are from {max(0.0, least):.2g} to "
+                                 f"{largest:.2g}.")
 
     def _check_adapted(self, loss):
         if self.exact and loss.task == "multiclass" and not loss.over_all_labels:
@@ -77,10 +76,8 @@ class Implicit(Rule):
         if isinstance(loss, MulticlassSquared) or not loss.is_compiled():
             raise ValueError(f"step=MetaDescent does not adapt implicit steps of {loss!r}; it does with NORMA.")
         if self.step.offset_step is not None:
-            raise ValueError(
-                "offset_step of MetaDescent is for explicit steps: in an implicit step, offsets share the step of f. "
-                "Leave it at None."
-            )
+            raise ValueError("offset_step of MetaDescent is for explicit steps: in an implicit step, offsets share "
+                             "the step of f. Leave it at None.")
 
     @property
     def core_class(self):

@@ -62,10 +62,8 @@ class Recursive(Rule):
 
     def check_loss(self, loss):
         if type(loss) not in self.losses:
-            raise ValueError(
-                "The 'loss' parameter of KRLS must be one whose posterior is Gaussian: 'squared' for numbers, "
-                f"'multiclass_squared' for classes. Got {loss!r} instead."
-            )
+            raise ValueError("The 'loss' parameter of KRLS must be one whose posterior is Gaussian: 'squared' for "
+                             f"numbers, 'multiclass_squared' for classes. Got {loss!r} instead.")
 
     @property
     def advice(self):
@@ -241,8 +239,7 @@ class KRLS(UncertainEstimator, FunctionEstimator):  # type: ignore[misc]  # `pro
 
     def _examples(self, state, X):
         """Rows of X as the engine takes them, scaled."""
-        points = state.rows_of(self._to_predict(X), type(self).__name__)
-        return points if state.plan.takes_objects else state.scaled(points)
+        return state.scaled(state.rows_of(self._to_predict(X), type(self).__name__))
 
     def _known(self, state, X):
         """(scores, deviations of f) of the rows of X."""

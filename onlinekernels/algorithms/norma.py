@@ -41,16 +41,13 @@ class Gradient(Rule):
     def check(self, plan):
         loss, largest = plan.loss, self.step.checked_size(math.inf, 1)
         if largest * self.regularization > 1:
-            raise ValueError(
-                f"step * regularization must be at most 1, so that old coefficients shrink and do not change "
-                f"sign. Got {largest:g} * {self.regularization:g} = {largest * self.regularization:g} instead."
-            )
+            raise ValueError("step * regularization must be at most 1, so that old coefficients shrink and do not "
+                             f"change sign. Got {largest:g} * {self.regularization:g} = "
+                             f"{largest * self.regularization:g} instead.")
         if self.adapts_step and not loss.is_compiled():
             if loss.task == "multiclass" or not loss.has_curvature:
-                raise ValueError(
-                    f"{type(loss).__name__} cannot be used with MetaDescent: it needs one output and a method "
-                    "curvature(score, y)."
-                )
+                raise ValueError(f"{type(loss).__name__} cannot be used with MetaDescent: it needs one output and a "
+                                 "method curvature(score, y).")
         super().check(plan)
 
     def check_loss(self, loss):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels.base import validation
-from onlinekernels._core.selftuned import Metric, SelfTuning, tuned_member
+from onlinekernels._core.ensemble import SelfTuning, tuned_member
+from onlinekernels._core.transforms import Metric
 from onlinekernels.algorithms.evidence import Evidence, Features, Settings, learned_metric, spread_out, standard_targets
 from onlinekernels.algorithms.krls import KRLS
 from onlinekernels.base.composite import CombinedEstimator, CompositePlan
@@ -367,10 +368,8 @@ class SelfTuned(CombinedEstimator):
     def _settings(self):
         loss = as_loss("squared" if self.loss is None else self.loss, self)
         if type(loss) not in (Squared, MulticlassSquared):
-            raise ValueError(
-                "The 'loss' parameter of SelfTuned must be one whose posterior is Gaussian: 'squared' for numbers, "
-                f"'multiclass_squared' for classes. Got {loss!r} instead."
-            )
+            raise ValueError("The 'loss' parameter of SelfTuned must be one whose posterior is Gaussian: 'squared' "
+                             f"for numbers, 'multiclass_squared' for classes. Got {loss!r} instead.")
         if not isinstance(self.axes, str) or self.axes not in KINDS:
             raise validation.bad_parameter(self, "axes", '"auto", "own" or "gradient"', self.axes)
         validation.check_flag(self, "frozen")

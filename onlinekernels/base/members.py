@@ -184,10 +184,9 @@ class Prefit:
         order = distinct_labels(others, first)
         for name, one in sets.items():
             if is_closed(one) and one.agreeing_with(order) is None:
-                raise ValueError(
-                    f"Members must have the same labels. {name!r} has {shown_list(one.order)} and takes no others; "
-                    f"others have {shown_list(order)}. Name all of them in classes= when members begin."
-                )
+                raise ValueError(f"Members must have the same labels. {name!r} has {shown_list(one.order)} and takes "
+                                 f"no others; others have {shown_list(order)}. Name all of them in classes= when "
+                                 "members begin.")
         return ManyLabels(order, all(map(is_closed, sets.values())))
 
     def _as_codes(self, labels):

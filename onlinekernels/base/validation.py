@@ -18,7 +18,7 @@ __all__ = [
     "add_rows_learned", "wrong_number", "Real", "as_number", "bad_parameter", "check_class_weight", "check_count",
     "check_flag", "check_integer", "check_feature_names", "check_objects", "check_point", "check_points",
     "check_shape", "check_sparse", "refuse_masked", "as_array_once", "check_column", "check_length", "check_targets",
-    "check_weights", "count_targets", "one_of",
+    "check_weights", "count_targets",
 ]
 
 
@@ -146,19 +146,6 @@ def check_flag(owner, name, or_none=False):
     if not (isinstance(value, (bool, np.bool_)) or or_none and value is None):
         raise bad_parameter(owner, name, "True, False or None" if or_none else "True or False", value)
     return bool(value)
-
-
-def one_of(*choices):
-    """A check: a parameter must be one of these texts, or None if that is among them."""
-    expected = " or ".join(filter(None, [", ".join(map(repr, choices[:-1])), repr(choices[-1])]))
-
-    def check(owner, name):
-        value = getattr(owner, name)
-        if not (value is None or isinstance(value, str)) or value not in choices:
-            raise bad_parameter(owner, name, expected, value)
-        return value
-
-    return check
 
 
 def check_class_weight(owner, weights):

@@ -23,7 +23,7 @@ from onlinekernels.bounds.mistakes import (
     ilk_mistakes, ilk_mistakes_untuned, majority_mistakes, norma_hinge_loss, norma_hinge_loss_untuned,
     norma_margin_errors,
     norma_margin_errors_untuned, norma_mistakes, norma_mistakes_untuned, perceptron_mistakes, projection_loss,
-    projection_mistakes, voted_perceptron_error,
+    projection_mistakes, random_removal_mistakes, voted_perceptron_error,
 )
 from onlinekernels.bounds.regrets import (
     average_excess_risk, hedge_regret, hinge_risk_limit, ilk_regret, implicit_truncation_error, krls_regret,
@@ -40,7 +40,7 @@ __all__ = [
     "ilk_mistakes", "ilk_mistakes_untuned", "majority_mistakes",
     "norma_hinge_loss", "norma_hinge_loss_untuned", "norma_margin_errors", "norma_margin_errors_untuned",
     "norma_mistakes", "norma_mistakes_untuned", "perceptron_mistakes", "projection_loss", "projection_mistakes",
-    "voted_perceptron_error",
+    "random_removal_mistakes", "voted_perceptron_error",
     "average_excess_risk", "hedge_regret", "hinge_risk_limit", "ilk_regret", "implicit_truncation_error", "krls_regret",
     "norm_limit", "norma_regret", "norma_window_regret", "truncation_error", "window_start",
     "tune_ilk_mistakes", "tune_ilk_regret", "tune_norma_margin_errors", "tune_norma_mistakes", "tune_norma_regret",

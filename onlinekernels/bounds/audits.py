@@ -75,8 +75,8 @@ def audit(model: Any, X: ArrayLike, y: ArrayLike | None = None, *, segments: int
     """Run a learner on a stream, and put every bound that applies beside what it did.
 
     The run is that of a fresh copy: `model` itself stays as it is. Any function serves as a comparison, and the best
-    ones are known in hindsight: they are computed here as support vector machines, for several penalties, and for each
-    bound the one is taken that makes it smallest. This takes O(n^2) time and memory.
+    ones are known in hindsight: they are computed here, nearly, and for each bound the one is taken that makes it
+    smallest. This takes O(n^2) time and memory, for `Projection` and `KRLS` O(n^3) time.
 
     ==============================  ======================================  ==================================
     learner                         what it asks for                        theorem
@@ -96,7 +96,8 @@ def audit(model: Any, X: ArrayLike, y: ArrayLike | None = None, *, segments: int
     Parameters
     ----------
     model : NORMA, ILK, Perceptron, Projection or KRLS
-        Without offset, class weights, scaling or another budget: the theorems are about the plain algorithms.
+        Without offset, class weights, scaling or another budget: the theorems are about the plain algorithms. A loss of
+        one's own says by an attribute `lipschitz` how steep it is, and takes arrays.
     X, y : array of shape (n, n_features), and n labels or numbers; y is None for novelty detection
         The stream.
     segments : int, default=1

@@ -276,6 +276,34 @@ def _projection(owner, radius, norm, ball):
     return radius ** 2 * distance ** 2
 
 
+@bound
+def random_removal_mistakes(*, terms: int, radius: float, margin: float, norm: float, loss: float = 0.0) -> float:
+    """Bound on the mean over seeds of the mistakes of `Perceptron` with `RandomRemoval`, on any stream.
+
+    While there is room, up to B = `terms` mistakes, it is the Perceptron, with its bound. If there are more, m in the
+    mean, then (m - K/mu)^2 <= g^2 (m^2 / B + m/2 - B/2), where g = X |u| / mu; infinite for g^2 >= B, as B + 1 examples
+    that have nothing to do with each other have g^2 = B + 1 at best.
+
+    For a mistake with a full budget, w / B goes in the mean, so that <u, w> gains mu - l_t and loses <u, w> / B, and
+    |w|^2 gains 2 X^2 - 2 |w|^2 / B at most. The second, summed, bounds |w|^2 at the end and its sum over mistakes; with
+    Cauchy and Schwarz both bound what the first allows. (Cavallanti, Cesa-Bianchi and Gentile 2007, "Tracking the best
+    hyperplane with a simple budget Perceptron", follow moving comparisons, with larger constants.)
+
+    >>> random_removal_mistakes(terms=100, radius=1.0, margin=1.0, norm=5.0)
+    25.0
+    >>> round(random_removal_mistakes(terms=100, radius=1.0, margin=1.0, norm=5.0, loss=60.0), 1)
+    124.9
+    """
+    share, square = loss / margin, (radius * norm / margin) ** 2
+    perceptron = least_mistakes(margin, loss, complexity_of(radius, norm, 0.0, 0.0, 1))
+    if perceptron < terms:
+        return perceptron
+    if square >= terms:
+        return math.inf
+    curve, slope, height = 1 - square / terms, share + square / 4, share**2 + square * terms / 2
+    return max(float(terms), (slope + math.sqrt(max(0.0, slope**2 - curve * height))) / curve)
+
+
 # ---- Ensembles ----
 
 

@@ -111,23 +111,19 @@ class AdditiveSpline(_Additive):
         n_features = X.shape[1]
         if self.bounds is None:
             if (X <= 0).any():
-                raise ValueError(
-                    f"{name} must be positive for AdditiveSpline, whose domain is (0, inf). Got {X[X <= 0][0]:g}. "
-                    "Set bounds=(low, high) to map another range into it."
-                )
+                raise ValueError(f"{name} must be positive for AdditiveSpline, whose domain is (0, inf). Got "
+                                 f"{X[X <= 0][0]:g}. Set bounds=(low, high) to map another range into it.")
             return
         for bound in self.bounds:
             if np.size(bound) not in (1, n_features):
-                raise ValueError(
-                    f"bounds has {np.size(bound)} entries and {name} has {n_features} features; expected as many."
-                )
+                raise ValueError(f"bounds has {np.size(bound)} entries and {name} has {n_features} features; expected "
+                                 "as many.")
         low = np.broadcast_to(np.asarray(self.bounds[0], dtype=float), n_features)
         if (X < low).any():
             row, column = np.argwhere(X < low)[0]
-            raise ValueError(
-                f"{name} must not be below the lower bound for AdditiveSpline. Got {X[row, column]:g} in column "
-                f"{column}, where bounds begins at {low[column]:g}. Set bounds=(low, high) to a range of all values."
-            )
+            raise ValueError(f"{name} must not be below the lower bound for AdditiveSpline. Got {X[row, column]:g} in "
+                             f"column {column}, where bounds begins at {low[column]:g}. Set bounds=(low, high) to a "
+                             "range of all values.")
 
     def restricts(self) -> Any:
         return True

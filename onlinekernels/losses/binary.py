@@ -49,7 +49,11 @@ class NuHinge(NuMargin):
 
 
 class Logistic(Loss):
-    """log(1 + exp(-y f)); expit(f) is the probability of the second class.
+    """log(1 + exp(-y f)), V (18); expit(f) is the probability of the second class.
+
+    References
+    ----------
+    {V}
 
     Examples
     --------
@@ -62,7 +66,7 @@ class Logistic(Loss):
 
 
 class Novelty(WithMargin):
-    """max(0, margin - f): an example with f < margin is novel (K III-B).
+    """max(0, margin - f), V (23): an example with f < margin is novel (K III-B).
 
     Parameters
     ----------
@@ -70,7 +74,7 @@ class Novelty(WithMargin):
 
     References
     ----------
-    {K}
+    {K} {V}
 
     Examples
     --------

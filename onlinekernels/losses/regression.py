@@ -28,7 +28,11 @@ class Squared(Loss):
 
 
 class Absolute(Loss):
-    """|y - f|.
+    """|y - f|, K II.
+
+    References
+    ----------
+    {K}
 
     Examples
     --------
@@ -65,11 +69,15 @@ class Quantile(Loss):
 
 
 class Insensitive(WithWidth):
-    """max(0, |y - f| - width).
+    """max(0, |y - f| - width), K III-C with a width that stays.
 
     Parameters
     ----------
     {width}
+
+    References
+    ----------
+    {K}
 
     Examples
     --------

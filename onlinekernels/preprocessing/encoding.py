@@ -330,13 +330,17 @@ _NUMBERS = frozenset((float, int, np.float64))
 class State(namedtuple("State", "names kinds layout codes seen origins statistics invalid rows overall means")):
     """What an encoder has learned, with an entry for each column. It is replaced; `codes` and `means` change in place.
 
-    names       of the columns, or None kinds       of `KINDS`, or None before the first value layout      which encoded
-    columns each column has codes       {category: its code, in order of appearance}, of the first categories seen
-    number of values of categories, up to `VARIETY` origins     the first date, in microseconds since 1970, or None
-    statistics  means, counts, and two rows with the values of columns that have had one or two, see `fill` invalid
-    number of values that were not of the kind of their column rows        number of rows overall     number, mean and
-    variance of late targets, see `surprises` means       what is known of the targets of each category, with spare rows
-    at the end, see `category_means`
+    names       of the columns, or None
+    kinds       of `KINDS`, or None before the first value
+    layout      which encoded columns each column has
+    codes       {category: its code, in order of appearance}, of the first categories
+    seen        number of values of categories, up to `VARIETY`
+    origins     the first date, in microseconds since 1970, or None
+    statistics  means, counts, and two rows with the values of columns that have had one or two, see `fill`
+    invalid     number of values that were not of the kind of their column
+    rows        number of rows
+    overall     number, mean and variance of late targets, see `surprises`
+    means       what is known of the targets of each category, with spare rows at the end, see `category_means`
     """
 
     def name(self, j):

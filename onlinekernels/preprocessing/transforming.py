@@ -88,9 +88,8 @@ class RunningTransformer(Parameterized, Locked):
         if wanted == "default":
             return out
         if validation.is_sparse(out):
-            raise ValueError(
-                f"Sparse rows cannot become a data frame: set_output(transform={wanted!r}) is for dense ones."
-            )
+            raise ValueError(f"Sparse rows cannot become a data frame: set_output(transform={wanted!r}) is for dense "
+                             "ones.")
         return _FRAMES[wanted](out, self.get_feature_names_out(validation.feature_names(X)), X)
 
     @staticmethod

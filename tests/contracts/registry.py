@@ -165,6 +165,9 @@ KINDS = {
     "projecting": Kind(lambda: ok.NORMA("squared", G, budget=ok.Projecting(24), step=0.2), "numbers"),
     "projecting labels": Kind(lambda: ok.NORMA("multiclass_logistic", G, budget=ok.Projecting(9), step=0.3), "letters"),
     "quantized": Kind(lambda: ok.NORMA("squared", G, budget=ok.Quantized(0.9, 24), step=0.2), "numbers"),
+    "absorbing": Kind(lambda: ok.PassiveAggressive("hinge", G, budget=ok.Absorbing(24))),
+    "random removal by importance": Kind(
+        lambda: ok.NORMA("hinge", G, budget=ok.RandomRemoval(30, bound=0.3, importance=True), step=0.3)),
     "forgetron": Kind(lambda: ok.Forgetron(G, budget=24)),
     "projectron": Kind(lambda: ok.Projectron(G, aggressive=True, budget=24)),
     "fading": Kind(lambda: ok.NORMA("squared", G, step=0.5, regularization=1.99), "numbers"),

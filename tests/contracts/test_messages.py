@@ -351,6 +351,7 @@ SENSELESS = [  # (a model, y, words)
     (ok.NORMA(kernel=0.0 * MAP), LABELS, "no feature map as a whole"),
     (ok.VotedPerceptron(MAP), LABELS, "feature map"),
     (ok.Adatron(ok.Nystroem("gaussian")), LABELS, "feature map"),
+    (ok.KernelHebbian(step=ok.MetaDescent(quadratic=True)), LABELS, "MetaDescent.rate, meta_rate, memory. or None"),
     # Scalers
     (ok.NORMA(scale=1), LABELS, "'scale'.*RunningScaler"),
     (ok.NORMA("squared", scale_target=3), TARGETS, "'scale_target'.*True, False, a RunningScaler or .log."),
@@ -362,6 +363,8 @@ SENSELESS = [  # (a model, y, words)
     (ok.ALMA(ok.Gaussian(), budget=ok.Quantized()), LABELS, "cannot be kept exact"),
     (ok.NORMA(step=META, budget=ok.RandomRemoval(5, bound=1.0)), LABELS, "does not adapt itself"),
     (ok.NORMA(budget=ok.RandomRemoval(1, bound=1.0)), LABELS, "at least 2"),
+    (ok.NORMA(budget=ok.RandomRemoval(5, importance=True), step=META), LABELS, "does not adapt itself"),
+    (ok.ROMMA(ok.Gaussian(), budget=ok.Absorbing(5)), LABELS, "cannot be kept exact"),
     (ok.NORMA("squared", ok.Gaussian(), budget=ok.Redundant(5)), TARGETS, "classes"),
     (ok.NORMA("squared", ok.Gaussian(), budget=SHRINKING), TARGETS, "classes"),
     (ok.SILK("hinge", budget=SHRINKING), LABELS, "steps of two classes: Perceptron, Forgetron, NORMA or SVMD"),

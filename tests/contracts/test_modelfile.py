@@ -41,9 +41,10 @@ PARTS = {
                ok.Normalized("laplacian"), ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5),
                ok.AdditiveMatern(0.7, 2.5), ok.Nystroem("laplacian"), ok.Nystroem(ok.Gaussian(2), 9),
                ok.RandomFourier(ok.Gaussian(2), 12, seed=3) + ok.Linear()],
-    "step": [0.2, ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5), 1, ok.MetaDescent(0.1, 0.2, 0.9)],
+    "step": [0.2, ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5), 1, ok.MetaDescent(0.1, 0.2, 0.9),
+             ok.MetaDescent(quadratic=True)],
     "budget": [None, ok.Unlimited(), 7, ok.Recent(7), ok.Window(9), ok.Smallest(6), ok.Sublinear(0.6, 4),
-               ok.RandomRemoval(6, 2), ok.Projecting(6), ok.Quantized(0.8)],
+               ok.RandomRemoval(6, 2), ok.Projecting(6), ok.Absorbing(6), ok.Quantized(0.8)],
 }
 
 

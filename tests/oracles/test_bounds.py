@@ -276,6 +276,26 @@ def test_a_turn_meets_the_local_bound():
 # ---- The voted Perceptron -----------------------------------------------------------------------------------
 
 
+@each("n, terms", [(8, 10), (9, 16), (15, 16), (12, 40), (16, 12)])
+@each("flips", [0.0, 0.1, 0.4])
+def test_random_removal_makes_no_more_mistakes_than_it_may_in_the_mean(n, terms, flips):
+    """Orthogonal examples in turn, which only what is remembered of them can get right; g is c times their sum."""
+    X, truth = np.tile(np.eye(n), (30, 1)), np.tile(np.where(np.arange(n) % 2, 1, -1), 30)
+    y = truth * np.where(np.random.default_rng(1).random(len(truth)) < flips, -1, 1)
+    scales = np.linspace(0.05, 3.0, 60)
+    allowed = min(bounds.random_removal_mistakes(terms=terms, radius=1.0, margin=1.0, norm=scale * math.sqrt(n),
+                                                 loss=np.maximum(0.0, 1 - scale * y * truth).sum()) for scale in scales)
+    made = [mistakes(ok.Perceptron("linear", offset=False, budget=ok.RandomRemoval(terms, seed)), X, y)
+            for seed in range(40)]
+    assert np.mean(made) <= allowed + 4 * np.std(made) / math.sqrt(40)
+    if n < terms and flips == 0.0:
+        assert set(made) == {n} and allowed <= 1.1 * n      # the Perceptron's own bound, for the best of the scales
+    one = dict(radius=1.0, margin=1.0, norm=math.sqrt(terms / 2))
+    assert bounds.random_removal_mistakes(terms=terms, **one) == pytest.approx(terms / 2)
+    m = bounds.random_removal_mistakes(terms=terms, loss=2.0 * terms, **one)   # the condition holds with equality there
+    assert (m - 2 * terms)**2 == pytest.approx(terms / 2 * (m * m / terms + m / 2 - terms / 2))
+
+
 def test_the_vote_errs_as_its_theorem_has_it():
     assert bounds.voted_perceptron_error(expected_mistakes=3.0, examples=99) == pytest.approx(2 * 3.0 / 100)
     assert bounds.voted_perceptron_error(expected_mistakes=1000.0, examples=99) == 1.0

@@ -208,6 +208,30 @@ def test_quantized(learner, kernel, coherence, size, chunk):
     assert 1 < model.n_terms_ < len(X) - 9
 
 
+@covering(2)
+@each("chunk", CHUNKS)
+@each("size", [1, 2, 12])
+@each("kernel", [ok.Gaussian(1.0), ok.Polynomial(2)])
+@each("learner", LEARNERS)
+def test_absorbing(learner, kernel, size, chunk):
+    make, y, rule, kappa = LEARNERS[learner]
+    points = X / 2.0
+    model = make(kernel, ok.Absorbing(size))
+    scores = progressive(model, points, y, chunk, **many_classes(y))
+    expected, naive = reference.learn(points, y, rule, reference.absorbing(size), kernel, kappa)
+    np.testing.assert_allclose(scores.reshape(len(X), -1), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(model.support_vectors_, naive.X)
+    np.testing.assert_allclose(model.dual_coef_, naive.A.T, rtol=1e-9, atol=1e-9)
+
+
+def test_a_term_that_absorbs_its_opposite_is_gone():
+    model = ok.Perceptron("gaussian", budget=ok.Absorbing(1)).partial_fit([[1.0], [1.0]], [1, -1], classes=[-1, 1])
+    assert model.n_terms_ == 0
+    model.partial_fit([[1.0], [2.0]], [1, 1])
+    model._state.engine._check()
+    assert pickle.loads(pickle.dumps(model)).n_terms_ == model.n_terms_ == 1
+
+
 def test_a_term_that_quantization_wipes_out_is_gone():
     model = ok.Perceptron("linear", budget=ok.Quantized(1.0)).partial_fit([[1.0], [2.0]], [1, -1], classes=[-1, 1])
     assert model.n_terms_ == 0

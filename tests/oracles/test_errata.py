@@ -82,6 +82,15 @@ def test_k_window_of_theorem_6():
     assert Sublinear(exponent=0.8, start=1).length(32) == 16  # not one more, though 32**0.8 is 16.000000000000004
 
 
+def test_k_square_in_49():
+    """The first line of (49), an identity for f_{t+1} = f_t - eta d; with |d| for |d|^2 it is none."""
+    rng = np.random.default_rng(0)
+    f, g, d, eta = *rng.normal(size=(3, 5)), 0.3
+    left = (f - g) @ (f - g) - (f - eta * d - g) @ (f - eta * d - g)
+    assert np.isclose(left, -eta**2 * (d @ d) + 2 * eta * d @ (f - g))
+    assert not np.isclose(left, -eta**2 * np.linalg.norm(d) + 2 * eta * d @ (f - g))
+
+
 def test_i_cap_of_16():
     """One example, k(x, x) = 1, f_t = 0: the printed cap is not the minimum of (8)."""
     eta, lam, C = 0.5, 0.1, 0.8

@@ -30,7 +30,9 @@ OWN_META = [ok.MetaDescent(0.2, 0.3, 0.9, offset_step=ok.MetaDescent(0.2, 0.05, 
                            margin_step=ok.MetaDescent(1.0, 0.7, 0.2)),
             ok.MetaDescent(0.2, 0.3, 0.9, offset_step=ok.MetaDescent(0.2, 0.3, 0.0),
                            margin_step=ok.MetaDescent(1.0, 0.0, 0.9)),
-            ok.MetaDescent(0.2, 0.3, 0.9, offset_step=ok.MetaDescent(0.05), margin_step=ok.MetaDescent(0.4, 0.3, 0.9))]
+            ok.MetaDescent(0.2, 0.3, 0.9, offset_step=ok.MetaDescent(0.05), margin_step=ok.MetaDescent(0.4, 0.3, 0.9)),
+            ok.MetaDescent(0.2, 2.0, 0.8, offset_step=ok.MetaDescent(0.2, 2.0, 0.5),
+                           margin_step=ok.MetaDescent(1.0, 2.0, 0.2), quadratic=True)]
 
 
 def data(loss, seed, n=N):
@@ -207,7 +209,8 @@ def test_exact_norms_stay_exact_when_terms_are_dropped(loss, structure, kernel, 
                                (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")), rtol=1e-8, atol=1e-9)
 
 
-ADAPTED = [*META, ok.MetaDescent(0.2, 0.3, 0.9, margin_step=ok.MetaDescent(0.4, 0.7, 0.2))]
+ADAPTED = [*META, ok.MetaDescent(0.2, 0.3, 0.9, margin_step=ok.MetaDescent(0.4, 0.7, 0.2)),
+           ok.MetaDescent(0.2, 2.0, 0.8, quadratic=True)]
 ADAPTIVE = [loss for loss in [*LOSSES, *MULTI] if not isinstance(loss, (ok.NuHuber, ok.MulticlassSquared))]
 
 

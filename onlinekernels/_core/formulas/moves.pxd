@@ -114,10 +114,12 @@ cdef inline double step_size(const Step* step, long long t) noexcept nogil:
     return step.rate
 
 
-cdef inline double gain(double mu, double product) noexcept nogil:
-    """Factor of an adapted step, V (4): max(1/2, 1 - mu <g, v>)."""
-    cdef double factor = 1.0 - mu * product
-    return factor if factor > 0.5 else 0.5
+cdef inline double gain(double mu, double product, bint quadratic) noexcept nogil:
+    """Factor of an adapted step, for u = -mu <g, v>: V (4), max(1/2, 1 + u), or its footnote 2."""
+    cdef double u = -mu * product
+    if quadratic and u > -1.0:
+        return 1.0 + u + 0.5 * u * u
+    return 1.0 + u if u > -0.5 else 0.5
 
 
 cdef inline double capped(double eta, double stiffness) noexcept nogil:
@@ -149,12 +151,13 @@ cdef inline void stand_still(Move* move) noexcept nogil:
     shift_by(1.0, 0.0, 0.0, move)
 
 
-cdef inline double adapted_step(double eta, double mu, double product, double stiffness) noexcept nogil:
+cdef inline double adapted_step(double eta, double mu, double product, bint quadratic,
+                                double stiffness) noexcept nogil:
     """V (33), where the product is <g, v>: the step is adapted before it is used.
 
     It is capped at 1 / stiffness: past that, it would overshoot the minimum of the example's own risk.
     """
-    return capped(eta * gain(mu, product), stiffness)
+    return capped(eta * gain(mu, product, quadratic), stiffness)
 
 
 cdef inline double regular(double memory) noexcept nogil:
