@@ -559,7 +559,8 @@ class BankPlan:
 def as_keys(keys, n):
     """n keys as a list; numpy's numbers become Python's, which are equal and hash faster."""
     if isinstance(keys, str) or not hasattr(keys, "__len__"):
-        raise TypeError(f"keys must be a list or array with a key for each row of X. Got {type(keys).__name__} instead.")
+        what = type(keys).__name__
+        raise TypeError(f"keys must be a list or array with a key for each row of X. Got {what} instead.")
     if isinstance(keys, (list, tuple)):
         keys = [key.item() if isinstance(key, np.generic) else key for key in keys]
     elif (keys := np.asarray(keys)).ndim != 1:

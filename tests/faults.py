@@ -34,7 +34,7 @@ class Call:
 
     def __init__(self, error, core, n):
         self.error, self.core, self.n, self.seen = error, core, n, 0
-        self.hook = self.look  # kept: CPython 3.11 may call a hook that was freed when it took itself away
+        self.hook = self.look  # kept: CPython 3.11 may call a hook that was freed
 
     def start(self):
         sys.setprofile(self.hook)
@@ -43,8 +43,7 @@ class Call:
         if frame.f_code.co_filename == __file__ or self.core and not _in_core(frame.f_back):
             return
         self.seen += 1
-        if self.seen == self.n:
-            sys.setprofile(None)
+        if self.seen == self.n:  # an error takes the hook away; a hook that does so itself may be called once more
             raise self.error
 
     def stop(self):
@@ -187,7 +186,6 @@ def scores_of(kind, model):
 
 
 def check(model):
-    """Assert all invariants."""
     if hasattr(getattr(model, "_state", None), "backend"):
         model._state.backend._check()
     elif hasattr(model, "_check"):

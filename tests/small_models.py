@@ -1,5 +1,9 @@
 """Small models and data that the tests of the interface share."""
+import json
+
 import numpy as np
+
+from onlinekernels.base import files
 
 
 RNG = np.random.default_rng(3)
@@ -14,7 +18,6 @@ NOVELTY = ["novelty", "nunovelty"]
 
 
 def overlap(a, b):
-    """A kernel on strings."""
     return float(len(set(a) & set(b)))
 
 
@@ -56,8 +59,18 @@ def in_chunks(X, model, y, size, weights=None):
     return np.concatenate(whole)
 
 
+def read_file(path):
+    """(header, arrays) of a model file."""
+    return files.read(path, lambda *parts: parts)
+
+
+def write_file(path, header, arrays):
+    """A model file of this content, with the checksum that belongs to it."""
+    header = {**header, "digest": files._digest(header, arrays)}
+    np.savez(path, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
+
+
 def scores(model, points):
-    """f(x) + b, whatever the task."""
     for method in ("score_samples", "decision_function", "predict"):
         if hasattr(model, method):
             return getattr(model, method)(points)

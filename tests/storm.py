@@ -14,9 +14,9 @@ import zlib
 
 import numpy as np
 
-from contracts.registry import ATTRIBUTES, KINDS, METHODS, WORDS, Transformer
+from contracts.registry import ATTRIBUTES, KINDS, METHODS, WORDS
 
-NAMES = [name for name, kind in KINDS.items() if not isinstance(kind, Transformer)]
+NAMES = list(KINDS)
 CALLS = list(itertools.pairwise([0, *itertools.accumulate([5, 1, 30, 2, 50, 1, 31])]))  # first and last rows
 
 
@@ -26,7 +26,8 @@ def looks(X):
     ways |= {name: lambda model, name=name: getattr(model, name)(X[:7]) if hasattr(model, name) else None
              for name in METHODS}
     if not isinstance(X, list):
-        ways["predict_one"] = lambda model: model.predict_one(X[0])
+        ways |= {name: lambda model, name=name: getattr(model, name)(X[0]) if hasattr(model, name) else None
+                 for name in ("predict_one", "transform_one")}
     return {**ways, "pickle": pickle.dumps, "copy": lambda model: pickle.dumps(pickle.loads(pickle.dumps(model))),
             "component": lambda model: model.component(1, np.linspace(0.1, 0.9, 5)) if hasattr(model, "knots_")
             else None}

@@ -38,7 +38,8 @@ import numpy as np
 
 from onlinekernels._core.arrays import check_array
 
-__all__ = ["Array", "assign", "at_least", "Buffer", "check_state", "checked", "Count", "distinct", "Flag", "Items", "Inlined",
+__all__ = ["Array", "assign", "at_least", "Buffer", "check_state", "checked", "Count", "distinct", "Flag", "Items",
+           "Inlined",
            "lower_triangular", "not_negative", "Number", "ordered", "Part", "Parts", "positive", "positive_definite",
            "Record", "restore", "shares", "Size", "state_of", "within"]
 

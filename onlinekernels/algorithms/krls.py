@@ -60,11 +60,6 @@ class Recursive(Rule):
     tolerance: float  # the least part of its variance that a point must bring
     budget: int | None  # how many points may stay; None for all
 
-    def check(self, plan):
-        super().check(plan)
-        if plan.labels is not None:
-            raise ValueError("KRLS knows no structure of labels.")
-
     def check_loss(self, loss):
         if type(loss) not in self.losses:
             raise ValueError("The 'loss' parameter of KRLS must be one whose posterior is Gaussian: 'squared' for "

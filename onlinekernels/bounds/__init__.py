@@ -20,7 +20,8 @@ algorithm that starts at f = 0, has no offset and sees no sample weights.
 from onlinekernels.bounds.audits import Audit, Certificate, audit
 from onlinekernels.bounds.comparisons import best_gap, comparison, complexity
 from onlinekernels.bounds.mistakes import (
-    ilk_mistakes, ilk_mistakes_untuned, majority_mistakes, norma_hinge_loss, norma_hinge_loss_untuned, norma_margin_errors,
+    ilk_mistakes, ilk_mistakes_untuned, majority_mistakes, norma_hinge_loss, norma_hinge_loss_untuned,
+    norma_margin_errors,
     norma_margin_errors_untuned, norma_mistakes, norma_mistakes_untuned, perceptron_mistakes, projection_loss,
     projection_mistakes, random_removal_mistakes, voted_perceptron_error,
 )
@@ -29,7 +30,8 @@ from onlinekernels.bounds.regrets import (
     norm_limit, norma_regret, norma_window_regret, truncation_error, window_start,
 )
 from onlinekernels.bounds.tuning import (
-    tune_ilk_mistakes, tune_ilk_regret, tune_norma_margin_errors, tune_norma_mistakes, tune_norma_regret, tune_norma_window,
+    tune_ilk_mistakes, tune_ilk_regret, tune_norma_margin_errors, tune_norma_mistakes, tune_norma_regret,
+    tune_norma_window,
 )
 
 __all__ = [

@@ -127,7 +127,8 @@ def smallest_distance(labels):
     Delta = _labels(labels)[2]
     smallest = float(Delta[~np.eye(len(Delta), dtype=bool)].min())
     if smallest <= 0:
-        raise ValueError("Two of the labels are at distance 0: no margin tells them apart, and no theorem is about them.")
+        raise ValueError("Two of the labels are at distance 0: no margin tells them apart, "
+                         "and no theorem is about them.")
     return smallest
 
 

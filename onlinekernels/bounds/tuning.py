@@ -109,8 +109,8 @@ def tune_norma_window(*, regularization: float, growth: float = 0.4, step: float
     start = window_start(step=step, regularization=regularization, growth=growth)
     if start > 2 ** 62:
         given = f"step * regularization = {step * regularization:g} and growth = {growth:g}"
-        raise ValueError(f"The theorem wants all of the first {start:.3g} examples for {given}; expected at most 2**62. "
-                         "Take a larger one of them.")
+        raise ValueError(f"The theorem wants all of the first {start:.3g} examples for {given}; expected at most "
+                         "2**62. Take a larger one of them.")
     budget = Sublinear(exponent=0.5 + growth, start=start)
     return {"step": InverseSqrt(step), "regularization": float(regularization), **NO_OFFSET, "budget": budget}
 

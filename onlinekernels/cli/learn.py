@@ -177,7 +177,9 @@ class _Run:
         if not self.is_resumed:
             return None
         start = self.files.get(key_of(table))
-        known = f"read before, goes on after row {start['rows']}" if start else "not read before, learned from its first row"
+        known = "not read before, learned from its first row"
+        if start:
+            known = f"read before, goes on after row {start['rows']}"
         print(f"{table.name}: {known}.", flush=True, file=sys.stderr if self.arguments.json else sys.stdout)
         return start
 
@@ -318,7 +320,8 @@ class Figures:
         """(heading, value, format) of each column of a report; what is "lately" begins now."""
         (rows, errors), self.reported = self.reported, (self.rows, self.errors)
         n, lately = max(self.rows, 1), (self.errors - errors) / (self.rows - rows) if self.rows > rows else math.nan
-        columns = [("examples", self.rows, "d"), (self.words, self.errors / n, self.rate), ("lately", lately, self.rate)]
+        columns = [("examples", self.rows, "d"), (self.words, self.errors / n, self.rate),
+                   ("lately", lately, self.rate)]
         if self.kind != "outlier_detector":
             columns.append(("constant", self.constant_errors / n, self.rate))
         if self.kind == "regressor":

@@ -181,7 +181,7 @@ class Table:
             raise ValueError(f"{self.name} {problem}")
 
     def _records(self, files):
-        """Yield (line, fields) of each row, with an error where they cannot be; None where none has come for a while."""
+        """Yield (line, fields) of each row, or an error where they cannot be; None where none has come for a while."""
         self.interruption.is_opening = self.is_live  # a named pipe waits for its writer
         try:
             raw = sys.stdin.buffer if self.source == "-" else files.enter_context(open(self.source, "rb"))
@@ -360,7 +360,8 @@ class Table:
                 else:
                     value = labels.get(text.strip(), as_label(text))
                 if value == "" or value != value:
-                    raise ValueError(f"expected a {'number' if labels is None else 'label'}. Got a missing value instead.")
+                    what = "number" if labels is None else "label"
+                    raise ValueError(f"expected a {what}. Got a missing value instead.")
                 return value
             except ValueError as error:
                 raise self.bad_row(line, self.at, f"{error} (--on-error skip leaves such rows out.)") from None

@@ -7,7 +7,7 @@ class RunningAUC:
     """Fraction of pairs, one positive and one negative example, in which the positive one has the larger score.
 
     Equal scores count one half; with a `window`, only the latest scores count. Scores are kept in order, so that one
-    that comes or goes finds how many lie below it in O(log n). The count of pairs is a whole number: nothing is rounded.
+    that comes or goes finds how many lie below it in O(log n). The count of pairs is whole: nothing is rounded.
 
     >>> auc = RunningAUC()
     >>> auc.add([0.1, 0.4, 0.35, 0.8], [False, False, True, True])

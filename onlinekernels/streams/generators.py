@@ -272,7 +272,7 @@ class _Mixtures(NamedTuple):
         candidates = 2 * count + 8
         while missing > 0:
             if drawn > _MOST_CANDIDATES:
-                few = f"Of {drawn} examples only {count - missing} had log-odds of at least {margin} for their own class."
+                few = f"Of {drawn} examples only {count - missing} had log-odds of at least {margin} for their class."
                 raise ValueError(f"{few} Lower 'margin', or let 'components', 'box' and 'widths' overlap less.")
             X, y = self.draw(candidates, rng)
             clear = np.flatnonzero(y * self.log_odds(X) >= margin)[:missing]
@@ -324,7 +324,8 @@ def _stack(blocks):
 
 _COUNT = Real("a positive integer", lambda value: value > 0)  # of whole numbers
 _RANGES = {  # what a parameter must be
-    "n": _COUNT, "components": _COUNT, "every": _COUNT, "digits": _COUNT, "box": check_positive, "width": check_positive,
+    "n": _COUNT, "components": _COUNT, "every": _COUNT, "digits": _COUNT, "box": check_positive,
+    "width": check_positive,
     "margin": check_not_negative, "drift": check_not_negative, "speed": check_not_negative,
     "wander": check_not_negative, "turn": check_finite,
 }
@@ -336,7 +337,8 @@ def _check(function, widths=(1.0, 1.0), **values):
         is_good = rule.accepts(value) and (rule is not _COUNT or isinstance(value, Integral))
         _require(function, name, value, is_good, rule.expected)
     is_pair = isinstance(widths, (tuple, list)) and len(widths) == 2 and all(map(check_positive.accepts, widths))
-    _require(function, "widths", widths, is_pair and widths[0] <= widths[1], "two positive numbers, the smaller one first")
+    _require(function, "widths", widths, is_pair and widths[0] <= widths[1],
+             "two positive numbers, the smaller one first")
 
 
 def _require(function, name, value, holds, expected):

@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 from cases import each
 from faults import FAULTS, Call
+from small_models import BINARY, NOVELTY, REGRESSION, part
 
 import onlinekernels as ok
 from onlinekernels import Bank
 from onlinekernels._core.formulas import vectorized
 import onlinekernels.bank as module_of_bank
 
-BINARY = ["hinge", "nuhinge", "logistic"]
-REGRESSION = ["squared", "absolute", "quantile", "insensitive", "nuinsensitive", "squaredinsensitive", "huber",
-              "nuhuber"]
-NOVELTY = ["novelty", "nunovelty"]
 ALGORITHMS = {"silk": ok.SILK, "norma": ok.NORMA}
 
 
@@ -27,10 +24,6 @@ def targets(loss, X, rng):
         return None
     y = np.sin(2.0 * X[:, 0]) + 0.3 * rng.normal(size=len(X))
     return np.where(y > 0, 1, -1) if loss in BINARY else y
-
-
-def some(array, rows):
-    return None if array is None else array[rows]
 
 
 def alone(rule, loss, kernel, **params):
@@ -49,7 +42,7 @@ class Separately:
         scores = np.empty(len(X))
         for i, key in enumerate(keys):
             model = self.models.setdefault(key, self.make())
-            scores[i] = model.progressive(X[i:i + 1], some(y, slice(i, i + 1)))[0]
+            scores[i] = model.progressive(X[i:i + 1], part(y, slice(i, i + 1)))[0]
         return scores
 
 
@@ -73,7 +66,8 @@ def random_case(seed):
     return rng, rule, str(loss), kernel, params
 
 
-@pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")  # random steps may be too large; a bank does not tell
+# random steps may be too large; a bank does not tell
+@pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")
 class TestEqualToSeparateModels:
     @each("seed", range(60))
     def test_by_key(self, seed):
@@ -88,8 +82,8 @@ class TestEqualToSeparateModels:
         while begin < n:
             rows = slice(begin, begin + int(rng.integers(1, 150)))
             classes = [-1, 1] if loss in BINARY else None
-            fast = bank.progressive(X[rows], some(y, rows), keys=keys[rows], classes=classes)
-            np.testing.assert_allclose(fast, slow.progressive(X[rows], some(y, rows), keys[rows]), rtol=1e-8, atol=1e-9)
+            fast = bank.progressive(X[rows], part(y, rows), keys=keys[rows], classes=classes)
+            np.testing.assert_allclose(fast, slow.progressive(X[rows], part(y, rows), keys[rows]), rtol=1e-8, atol=1e-9)
             begin = rows.stop
         bank._check()
         assert bank.keys_ == list(dict.fromkeys(keys.tolist()))
@@ -106,7 +100,7 @@ class TestEqualToSeparateModels:
         for _ in range(25):
             X, active = rng.normal(size=(n_models, d)), rng.random(n_models) < 0.7
             y, rows, expected = targets(loss, X, rng), np.flatnonzero(active), np.full(n_models, np.nan)
-            expected[rows] = slow.progressive(X[rows], some(y, rows), rows.tolist())
+            expected[rows] = slow.progressive(X[rows], part(y, rows), rows.tolist())
             X[~active] = np.nan
             if loss in REGRESSION:
                 y[~active] = np.inf
@@ -121,14 +115,14 @@ class TestEqualToSeparateModels:
         X = rng.normal(size=(300, 3)) + rng.choice([0.0, 40.0])
         y = targets(loss, X - X.mean(axis=0), rng)
         keys = rng.choice(["a", "b", "c"], size=300)
-        bank = Bank(3, loss, kernel, rule=rule, **params).partial_fit(X[:200], some(y, slice(200)), keys=keys[:200])
+        bank = Bank(3, loss, kernel, rule=rule, **params).partial_fit(X[:200], part(y, slice(200)), keys=keys[:200])
         for key in "abc":
             model = bank.model(key)
             model._state.engine._check()
             rows = 200 + np.flatnonzero(keys[200:] == key)
-            expected = copy.deepcopy(bank).progressive(X[rows], some(y, rows), keys=[key] * len(rows))
+            expected = copy.deepcopy(bank).progressive(X[rows], part(y, rows), keys=[key] * len(rows))
             size = np.abs(expected).max() + 1
-            np.testing.assert_allclose(model.progressive(X[rows], some(y, rows)), expected, rtol=1e-7, atol=1e-8 * size)
+            np.testing.assert_allclose(model.progressive(X[rows], part(y, rows)), expected, rtol=1e-7, atol=1e-8 * size)
             assert type(model) is ALGORITHMS[rule] and model.t_ == (keys == key).sum()
 
     def test_ties_go_by_age_however_long_the_stream(self):
@@ -212,6 +206,15 @@ class TestKeys:
         assert bank.scores([[1.0], [1.0]], keys=["a", "b"]).round(2).tolist() == [1.0, 0.0]
         assert bank.predict([[1.0], [1.0]], keys=["a", "b"]).tolist() == [1, -1]
         assert bank.keys_ == ["a"]
+
+    def test_rows_that_are_not_active_have_no_answer(self):
+        rng, active = np.random.default_rng(0), np.array([True, False, True])
+        for y in (["no", "yes", "no"], None):
+            bank = Bank(2, "hinge" if y else "novelty", n_models=3)
+            bank.partial_fit(rng.normal(size=(3, 2)), y, classes=["no", "yes"] if y else None)
+            whole, part = (bank.predict(np.ones((3, 2)), active=some) for some in (None, active))
+            assert part[1] is None or np.isnan(part[1]) or part[1] in (-1, 0)
+            assert [*part[active]] == [*whole[active]] and (bank.t_ == 1).all()
 
     def test_taking_and_joining(self):
         rng = np.random.default_rng(0)
@@ -482,7 +485,6 @@ class TestFaults:
             while strikes(name, make(place)):
                 place += 1 if self.THOROUGH else stride
             assert place > 10
-
 
     def test_pieces_of_a_call(self, monkeypatch):
         """Cut into pieces, a call learns the same; a model that has failed stays where it is."""

@@ -1,6 +1,9 @@
 """KernelHebbian: against a plain loop in feature space, against eigenvectors, in chunks, and as an estimator."""
 
+import pickle
+
 import numpy as np
+import pytest
 
 import onlinekernels as ok
 from cases import each
@@ -82,3 +85,19 @@ def test_without_delay_it_follows_a_change():
         model = KernelHebbian(1, ok.Linear(), step=0.02, delay=delay, center=False).fit(stream)
         directions[delay] = (model.dual_coef_ @ model.support_vectors_)[0]
     assert abs(directions[None][2]) > 0.9 > abs(directions[10.0][2])
+
+
+def test_what_it_refuses_and_what_it_is_called():
+    model = KernelHebbian(2, Gaussian(2.0), budget=20).partial_fit(X)
+    assert model.get_feature_names_out().tolist() == ["kernelhebbian0", "kernelhebbian1"]
+    np.testing.assert_array_equal(model.transform_one(X[3]), model.transform(X[3:4])[0])
+    huge, before = np.vstack([X[:2], [[1e200, 0.0, 0.0]]]), model.dual_coef_
+    cubic = KernelHebbian(2, ok.Polynomial(3))
+    for call in (cubic.partial_fit, pickle.loads(pickle.dumps(cubic.partial_fit(X))).partial_fit, cubic.transform):
+        with pytest.raises(ValueError, match="Row 2 of X .*too large"):
+            call(huge)
+    for wrong, words in ((model.set_params(n_components=3), "'n_components' parameter changed"),
+                         (KernelHebbian(2, ok.RandomFourier(Gaussian())), "'kernel' parameter")):
+        with pytest.raises(ValueError, match=words):
+            wrong.partial_fit(X)
+    np.testing.assert_array_equal(model.dual_coef_, before)

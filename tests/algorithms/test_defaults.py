@@ -15,9 +15,6 @@ X = RNG.normal(size=(300, 9))
 LABELS, NUMBERS = np.where(X[:, 0] > 0, "a", "b"), X[:, 0] + 0.1 * RNG.normal(size=300)
 
 
-# ---- What is chosen --------------------------------------------------------------------------------------------
-
-
 @each("algorithm", [ok.NORMA, ok.ILK, ok.SILK, ok.SVMD])
 def test_default_widths_follow_the_number_of_features(algorithm):
     """For features of the size of 1."""
@@ -48,9 +45,6 @@ def test_a_model_keeps_its_defaults(tmp_path):
         assert (again.regularization_, again.kernel_.width, again.budget_.size) == (1 / 300, pytest.approx(0.9), 4096)
     assert model.partial_fit(X, LABELS).regularization_ == 1 / 300
     assert model.fit(X[:50], LABELS[:50]).regularization_ == 1 / 50
-
-
-# ---- Widths that follow the data -------------------------------------------------------------------------------
 
 
 def cut(n, seed):
@@ -102,6 +96,10 @@ def test_widths_of_a_stream_follow_its_first_rows_however_it_is_cut(model, tmp_p
         again, other = learned(slices, fresh_copy(model), saving)
         np.testing.assert_allclose(again, scores, rtol=1e-7, atol=1e-7 * np.abs(scores).max())
         assert repr(other.kernel_) == repr(whole.kernel_) and other.t_ == whole.t_
+    single = fresh_copy(model).partial_fit(rows[:1], y if y is None else y[:1], **names)
+    for i in range(1, 120):
+        single.learn_one(rows[i], y if y is None else y[i].tolist())
+    assert repr(single.kernel_) == repr(whole.kernel_)
     for end, unit in ((9, 1.0), (10, 2.0), (99, 2.0), (100, 16.0)):
         stream = learned([slice(0, end)], fresh_copy(model))[1]
         assert width(stream.kernel_) == pytest.approx(unit * columns)

@@ -48,6 +48,12 @@ def test_who_learns_nothing_says_so_once():
         assert len(warned(lambda: [one.learn_one(*example) for example in zip(far[9:], y[9:])])) == 1
 
 
+def test_who_is_made_of_members_says_it_of_all():
+    X, rng = stream(3000)
+    (message,) = warned(ok.SelfTuned(window=100, budget=20).partial_fit, X, np.random.default_rng(0).normal(size=3000))
+    assert "the mean of the targets so far" in message and "Maybe these features say nothing" in message
+
+
 def test_who_learns_does_not():
     X, rng = stream()
     noisy = np.where(rng.random(1600) < 0.75, 1, -1) * np.sign(X[:, 0])

@@ -114,8 +114,7 @@ def test_a_loss_in_python_learns_what_the_compiled_one_does(name, offset, learne
 
 @each("name", LOSSES)
 def test_the_step_is_an_arg_min(name):
-    """alpha^2 k / 2 + size l(z + alpha k): the slopes of the two sides have the signs of a minimum, for sizes of all
-    kinds."""
+    """alpha^2 k / 2 + size l(z + alpha k): the slopes of the two sides have the signs of a minimum."""
     rng, own = np.random.default_rng(3), pair(name)[0]
     for trial in range(60):
         size, k = 10 ** rng.uniform(-6, 6), 10 ** rng.uniform(-3, 3)
@@ -278,7 +277,7 @@ def test_what_goes_wrong_in_a_step_or_a_budget_stops_at_its_row():
     for model, error, words in [
         (ok.NORMA("novelty", budget=Picky(), step=1.0), KeyError, "no"),
         (ok.NORMA("novelty", budget=Wrong(), step=1.0), ValueError, "index of one of 6 terms. Got 99"),
-        (ok.NORMA("hinge", step=bad(-1.0)), ValueError, "size of step 7 must be a positive number, at most 1000. Got -1"),
+        (ok.NORMA("hinge", step=bad(-1.0)), ValueError, "step 7 must be a positive number, at most 1000. Got -1"),
         (ok.NORMA("hinge", step=bad(2e3)), ValueError, "at most 1000"),
         (ok.ILK("hinge", step=bad("x"), regularization=1.0), ValueError, "Got 'x'"),
         (ok.ILK("hinge", step=lambda t: 1 / (t - 7) ** 2, regularization=1.0), ZeroDivisionError, "zero"),

@@ -9,9 +9,7 @@ from cases import covering, each
 
 from onlinekernels import SelfTuned
 from onlinekernels._core.combiners import LeastSquares
-from onlinekernels.algorithms import evidence as metrics
-from onlinekernels.algorithms import selftuned
-from onlinekernels.algorithms.evidence import descend, Evidence, Features
+from onlinekernels.algorithms.evidence import Evidence, Features, descend
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(460, 4))
@@ -21,9 +19,8 @@ SEVERAL = np.column_stack([NUMBERS, 1e3 * X[:, 1] ** 2])
 LABELS = np.array(["one", "two", "three"])[np.digitize(NUMBERS, [-0.3, 0.6])]
 LABELS[:150][LABELS[:150] == "three"] = "two"  # the third joins later, in the middle of a stage
 WEIGHTS = RNG.choice([0.0, 0.5, 1.0, 2.0], size=460)
-TASKS = {"numbers": (None, NUMBERS, None), "several": ("squared", SEVERAL, WEIGHTS), "classes": ("multiclass_squared",
-                                                                                                 LABELS, None),
-         "weighted classes": ("multiclass_squared", LABELS, WEIGHTS)}
+TASKS = {"numbers": (None, NUMBERS, None), "several": ("squared", SEVERAL, WEIGHTS),
+         "classes": ("multiclass_squared", LABELS, None), "weighted classes": ("multiclass_squared", LABELS, WEIGHTS)}
 
 
 def minimize(function, start, steps):
@@ -148,9 +145,6 @@ def test_combination_is_least_squares():
     assert np.allclose(agreeing.weights(), 1 / 3)
 
 
-# ---- A learner like all others ---------------------------------------------------------------------------------------
-
-
 def test_a_refresh_comes_in_steps():
     """Its work is spread over the rows before it is due, also those of copies; then new members take over."""
     rng = np.random.default_rng(10)
@@ -186,31 +180,6 @@ def test_a_refresh_comes_in_steps():
         assert before._state.backend.pending is not None
         for t in range(398, 410):
             assert np.array_equal(*(one.progressive(rows[t : t + 1], y[t : t + 1]) for one in (before, other)))
-
-
-def test_steps_are_all_or_nothing(monkeypatch):
-    """Interrupted in any step, the old members go on; the steps are done again."""
-    rng = np.random.default_rng(10)
-    rows = rng.normal(size=(500, 3))
-    y = np.sin(2 * rows[:, 0]) + 0.1 * rng.normal(size=500)
-    expected = SelfTuned(budget=20).progressive(rows, y)
-    before = SelfTuned(budget=20).partial_fit(rows[:350], y[:350])
-    for owner, name, place in ((selftuned, "Features", 1), (metrics, "descend", 1), (metrics, "descend", 2),
-                               (selftuned, "KRLS", 2), (Evidence, "__call__", 9), (selftuned.Tuned, "summary", 1),
-                               (selftuned.Tuned, "summary", 2)):
-        for size in (1, 150):
-            model = copy.deepcopy(before)
-            with monkeypatch.context() as patch:
-                interrupted_at(patch, owner, name, place)
-                with pytest.raises(Stop):
-                    for t in range(350, 500, size):
-                        model.partial_fit(rows[t : t + size], y[t : t + size])
-            begin = model.t_
-            assert model.history_["t"].tolist() == [100, 200] and 360 < begin <= 400
-            model._state.backend._check()
-            assert np.isfinite(model.predict(rows)).all()
-            assert np.allclose(model.progressive(rows[begin:], y[begin:]), expected[begin:], rtol=0, atol=1e-10)
-            assert model.history_["t"].tolist() == [100, 200, 400]
 
 
 def test_what_an_alarm_is():
@@ -270,27 +239,6 @@ def test_a_member_that_fails_is_disabled_until_a_refresh(task, place):
     assert not model._state.backend.members[place].disabled
     assert model._state.backend.members[place] is not member
     model._state.backend._check()
-
-
-# ---- Interrupted -----------------------------------------------------------------------------------------------------
-
-
-class Stop(BaseException):
-    """As Ctrl-C."""
-
-
-def interrupted_at(monkeypatch, owner, name, place):
-    """Let the place-th call of a function be interrupted, before or after what it does."""
-    function, count = getattr(owner, name), [0]
-
-    def wrapped(*arguments, **keywords):
-        count[0] += 1
-        if count[0] == place:
-            raise Stop
-        return function(*arguments, **keywords)
-
-    monkeypatch.setattr(owner, name, wrapped)
-    return count
 
 
 def test_a_kernel_that_is_no_better_does_not_replace_what_remembers_more():

@@ -143,9 +143,6 @@ def test_running_ranks():
         again = Ranks(2, size, memory, 7)
         restore(again, state_of(ranks))
         assert np.array_equal(again.ranks(values, learns=True), ranks.ranks(values, learns=True))
-    for damage in ({"t": -1}, {"t": 1.0}, {"rows": np.zeros((3, 2))}, {"rows": np.full((30, 2), np.nan)}):
-        with pytest.raises(ValueError):
-            restore(again, {**state_of(ranks), **damage})
 
 
 def local_rows(task, n_features, **arguments):

@@ -60,8 +60,7 @@ def test_it_is_the_same_model_on_scaled_targets(model, weights):
 
 
 def check_exact(model, plain, found, weights):
-    """A prediction is the target that becomes the score when it is taken in; a deviation goes with the derivative of
-    that."""
+    """A prediction is the target that becomes the score; a deviation goes with the derivative of that."""
     weights = np.append(weights, 1.0)
     last, std = model.predict(X[:1], return_std=True)
     score, width = plain.predict(X[:1], return_std=True)

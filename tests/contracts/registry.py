@@ -105,7 +105,6 @@ class Kind:
                 return np.asarray(getattr(model, method)(points), dtype=float)
 
     def learned_by(self, model):
-        """How many rows."""
         return getattr(model, "t_", 0)
 
 

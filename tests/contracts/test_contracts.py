@@ -1,5 +1,6 @@
 """What holds of every estimator, whoever it is and whatever it learns: one contract, one test."""
 import copy
+import functools
 import inspect
 import pickle
 import re
@@ -90,9 +91,6 @@ def assert_near(name, one, other, tolerance=1e-9):
     assert getattr(one, "n_terms_", 0) == getattr(other, "n_terms_", 0)
 
 
-# ---- Chunks ----------------------------------------------------------------------------------------------------
-
-
 @every_kind
 def test_chunks_are_rows_however_they_are_cut(name):
     """One row by learn_one, as a chunk, and all rows at once: the same function, the same answers before each row."""
@@ -149,8 +147,7 @@ SCALED = {name for name, kind in KINDS.items() if "scaled" in name or "selftuned
 
 @every_learner
 def test_one_row_is_answered_and_learned_as_a_chunk_of_one(name):
-    """What `predict` and its like say of the next row is what `progressive` says of it: scores, labels,
-    probabilities, deviations and intervals. What it has computed for a row serves to learn that one, and no other."""
+    """What `predict` and its like say of the next row is what `progressive` says of it, and no other row's."""
     kind = KINDS[name]
     model, looked = learned(name, 0, HALF), learned(name, 0, HALF)
     scores = next(method for method in ("score_samples", "decision_function", "predict") if hasattr(model, method))
@@ -159,7 +156,8 @@ def test_one_row_is_answered_and_learned_as_a_chunk_of_one(name):
         twin = copy.deepcopy(model)
         ahead = {"scores": getattr(model, scores)(row), "return_labels": model.predict(row)}
         ahead |= {what: getattr(model, method)(row) for what, method in
-                  (("return_proba", "predict_proba"), ("return_interval", "predict_interval")) if hasattr(model, method)}
+                  (("return_proba", "predict_proba"), ("return_interval", "predict_interval"))
+                  if hasattr(model, method)}
         if "return_std" in inspect.signature(model.predict).parameters and scores != "score_samples":
             ahead["return_std"] = model.predict(row, return_std=True)[1]
         before = told(kind, twin, place, place + 1)
@@ -219,6 +217,46 @@ def test_what_comes_back_is_the_model_and_goes_on_as_it_does(name, tmp_path):
         if begin:
             assert_same(name, model, before)  # others have learned, and this one has not
         assert_same(name, learned(name, begin, model=model), undisturbed)
+
+
+def leaves(state, path=()):
+    """(path, value) of all that is stored."""
+    for key, value in state.items():
+        yield from leaves(value, (*path, key)) if isinstance(value, dict) else [((*path, key), value)]
+
+
+def damages(value):
+    """What should not be instead of it."""
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        yield from (-value - 1.0, value[:-1] if value.ndim else value[None], value * np.nan, 1e9 * (value + 1.0))
+    elif isinstance(value, np.ndarray):
+        yield from (value - 1000, value[None], value.astype(float), value[::-1].copy())
+    else:
+        yield from (-1, value + 1 if type(value) is int else 2**40, float("nan"), "some", None, [])
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in ("scaler", "hebbian")])
+def test_a_damaged_state_is_refused_or_could_be(name):
+    """With one entry changed, or one more or less: files make a ValueError of any error.  What is taken is sound."""
+    kind, refused, count = KINDS[name], 0, 0
+    state = pickle.dumps(learned(name, 0, HALF).__getstate__())
+    paths = [path for path, _ in leaves(pickle.loads(state)["_state"], ("_state",)) if "plan" not in path]
+    for number, path in enumerate(paths[:: 1 + len(paths) // 80]):
+        for turn in range(1 if kind.is_composite else 3):
+            changed, twin, count = pickle.loads(state), kind.make(), count + 1
+            part = functools.reduce(lambda part, key: part[key], path[:-1], changed)
+            others = [*damages(part[path[-1]])]
+            part[path[-1]] = others[(number + turn) % len(others)]
+            if number % 9 == turn == 0:
+                part["one more"] = part.pop(path[-1])
+            try:
+                twin.__setstate__(changed)
+            except Exception:
+                refused += 1
+                continue
+            for part in vars(twin._state).values() if hasattr(twin._state, "__dict__") else ():
+                getattr(part, "_check", int)()
+    assert refused > 0.4 * count, (refused, count)
 
 
 @every_kind
@@ -384,12 +422,10 @@ def test_wrapped_for_river_it_is_the_same_model(name):
 
 PAIRS = {"booleans": (False, True), "words": ("ham", "spam"), "floats": (0.25, 0.5), "large": (-(2**40), 2**40),
          "minus zero": (-1, 0), "zero one": (0, 1), "one two": (1, 2), "unsigned": (np.uint8(0), np.uint8(1)),
-         "empty": ("", "a"), "bytes": (b"a", b"b"), "dates": (np.datetime64("2020-01-01"), np.datetime64("2021-01-01")),
-         }
-MANY = {"numbers": np.arange(7) * 3 - 4, "floats": np.arange(7) * 2.0, "long words": np.array([f"the letter {letter}"
-                                                                                               for letter
-                                                                                               in "abcdefg"]),
-        "dates": np.datetime64("2020-01-01") + 40 * np.arange(7), "objects": np.array([*"abcdefg"], dtype=object)}
+         "empty": ("", "a"), "bytes": (b"a", b"b"), "dates": (np.datetime64("2020-01-01"), np.datetime64("2021-01-01"))}
+MANY = {"numbers": np.arange(7) * 3 - 4, "floats": np.arange(7) * 2.0, "objects": np.array([*"abcdefg"], dtype=object),
+        "long words": np.array([f"the letter {letter}" for letter in "abcdefg"]),
+        "dates": np.datetime64("2020-01-01") + 40 * np.arange(7)}
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if KINDS[name].y is SIGNS or KINDS[name].y is LETTERS])

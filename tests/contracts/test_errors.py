@@ -14,9 +14,6 @@ TARGETS = X @ [1.0, -2.0]
 LEARNING = ["fit", "partial_fit", "progressive"]
 
 
-# ---- Errors in the middle ---------------------------------------------------------------------------
-
-
 class Own(ok.Loss):
     """Squared loss in Python that raises at its call number `at`."""
 
@@ -62,7 +59,7 @@ ERRORS = [RuntimeError("out of order"), ValueError("bad"), KeyboardInterrupt(), 
 
 @each("row, error", list(zip([0, 1, 33, 48, 69], ERRORS)), ids=shown_error)
 @each("params", [
-    {"kernel": "gaussian"}, {"kernel": "linear", "average": True}, {"kernel": overlap},
+    {"kernel": "gaussian"}, {"kernel": "linear", "average": True}, {"kernel": overlap}, {"kernel": None},
     {"kernel": "gaussian", "scale": True},
     {"kernel": "laplacian", "budget": 9}, {"kernel": "gaussian", "budget": ok.Window(20), "offset": True},
     {"kernel": overlap, "budget": ok.Smallest(5)}, {"kernel": "gaussian", "step": 1.0, "regularization": 1.0},
@@ -95,9 +92,6 @@ def test_a_call_that_learns_nothing_changes_nothing():
             assert left.classes_.tolist() == [False, True] and left.t_ == before.t_
             np.testing.assert_array_equal(left.decision_function(X), before.decision_function(X))
             np.testing.assert_array_equal(left.dual_coef_, before.dual_coef_)
-
-
-# ---- Overflow ---------------------------------------------------------------------------------------
 
 
 @each("chunk", [1, 500])

@@ -1,5 +1,4 @@
-"""Numbers of any size, in rows, targets and weights: whatever is learned of them is finite, however it is cut, can be
-kept, and goes on; what is refused is refused by name, and changes nothing."""
+"""Numbers of any size: what is learned of them is finite and goes on; what is refused changes nothing."""
 import os
 import pickle
 import re
@@ -89,7 +88,8 @@ def test_whatever_is_learned_is_finite_and_goes_on(name, tmp_path):
         near = 2e-3 if what == "sample_weight" or name == "krls weights" else 1e-6  # digits that are lost either way
         np.testing.assert_allclose(kind.scores(whole), scores, rtol=0, err_msg=extreme,
                                    atol=near * max(1e-300, np.abs(scores).max()))
-        twins = [pickle.loads(pickle.dumps(model)), *([through_file(model, tmp_path)] if hasattr(model, "save") else [])]
+        twins = [pickle.loads(pickle.dumps(model)), *([through_file(model, tmp_path)] if hasattr(model, "save")
+                                                      else [])]
         for one in (model, *twins):
             learn(name, one, X, y, weights, np.arange(N, N + MORE))
         for twin in twins:

@@ -9,18 +9,14 @@ from small_models import (BINARY, LABELS, NEW, NOVELTY, REGRESSION, RNG, TARGETS
 import onlinekernels as ok
 
 
-# ---- What exists ------------------------------------------------------------------------------------
-
-
 class TestWhatExists:
     ALWAYS = {"fit", "partial_fit", "progressive", "learn_one", "predict", "predict_one", "get_params", "set_params",
               "save"}
     SOMETIMES = {"decision_function", "predict_proba", "score", "score_samples"}
-    EXPECTED = {**dict.fromkeys(["hinge", "nuhinge"], {"decision_function", "score"}), "logistic": {"decision_function",
-                                                                                                    "score",
-                                                                                                    "predict_proba"},
-                **dict.fromkeys(REGRESSION, {"score"}), **dict.fromkeys(NOVELTY, {"decision_function",
-                                                                                  "score_samples"})}
+    EXPECTED = {**dict.fromkeys(["hinge", "nuhinge"], {"decision_function", "score"}),
+                **dict.fromkeys(REGRESSION, {"score"}),
+                "logistic": {"decision_function", "score", "predict_proba"},
+                **dict.fromkeys(NOVELTY, {"decision_function", "score_samples"})}
 
     @each("loss", EXPECTED)
     def test_methods_that_do_not_apply_do_not_exist(self, loss):
@@ -33,7 +29,6 @@ class TestWhatExists:
                     getattr(model, name)
             model.partial_fit(X, targets(loss))
 
-
     @each("loss", EXPECTED)
     def test_fitted_attributes_that_do_not_apply_do_not_exist(self, loss):
         model = ok.NORMA(loss).partial_fit(X, targets(loss))
@@ -42,9 +37,6 @@ class TestWhatExists:
         expected |= {"margin_"} if "hinge" in loss or loss in NOVELTY else set()
         expected |= {"width_"} if "insensitive" in loss or "huber" in loss else set()
         assert existing == expected
-
-
-# ---- Labels -----------------------------------------------------------------------------------------
 
 
 class TestLabels:
@@ -57,7 +49,6 @@ class TestLabels:
             model.partial_fit(X[2:4], ["ham", "spam"])
             model.partial_fit(X[2:4], ["ham", "spam"], classes=classes)  # repeating it is fine
             assert model.t_ == 6
-
 
     @each("one", [1, 1.0], ids=repr)
     @each("other, foreign", [(-1, 0), (0, -1)])
@@ -147,9 +138,6 @@ class TestAverage:
         average.partial_fit(X[:13], TARGETS[:13]).partial_fit(X[13:], TARGETS[13:])
         assert np.allclose(average.predict(NEW), np.mean(hypotheses[:-1], axis=0), rtol=1e-9, atol=1e-12)
         assert np.isclose(average.intercept_[0], np.mean(intercepts[:-1]), rtol=1e-12)
-
-
-# ---- Contributions, names that people know -----------------------------------------------------------
 
 
 TWO, CLASSES = np.where(X[:, 0] > 0, "yes", "no"), np.array(["a", "b", "c"])[np.arange(len(X)) % 3]

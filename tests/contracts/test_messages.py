@@ -47,8 +47,7 @@ def fresh(kind, fitted):
 
 
 def everywhere(kind, words, error, X=GOOD, y=GOOD, **keywords):
-    """The rows, labels or weights are refused by whatever learns, before and after the first rows, and by what
-    predicts."""
+    """Refused by whatever learns, before and after the first rows, and by what predicts."""
     for fitted in (False, True):
         model, points, good = fresh(kind, fitted)
         rows = points[:2] if X is GOOD else X
@@ -155,9 +154,8 @@ CLASSES = [  # (model, labels, classes, words)
       for y in (["a", "a"], [3, 3], [0.5, 0.5], [2])],
     (ok.NORMA(), ["a", "z"], ["a", "b"], [r"\by\b", "'z'", "'a'", "'b'"]),
 ]
-BAD_CLASSES = [(["a", "b", "c"], ["two", r"\b3\b", "'a'"]), (["a"], ["two", r"\b1\b", "'a'"]), (["a", "a"], ["two",
-                                                                                                             "'a'"]),
-               ([], ["two"]), ([["a", "b"]], ["1d"]), (5, []), ([NAN, 1.0], ["NaN"]), ([None, "a"], [])]
+BAD_CLASSES = [(["a", "b", "c"], ["two", r"\b3\b", "'a'"]), (["a"], ["two", r"\b1\b", "'a'"]), ([], ["two"]),
+               (["a", "a"], ["two", "'a'"]), ([["a", "b"]], ["1d"]), (5, []), ([NAN, 1.0], ["NaN"]), ([None, "a"], [])]
 
 
 @each("model, y, classes, words",
@@ -165,9 +163,6 @@ BAD_CLASSES = [(["a", "b", "c"], ["two", r"\b3\b", "'a'"]), (["a"], ["two", r"\b
 @each("method", LEARNING)
 def test_classes(method, model, y, classes, words):
     refused(BOTH, lambda: getattr(model, method)(X[: len(y)], y, classes=classes), model, *words)
-
-
-# ---- Parameters -------------------------------------------------------------------------------------
 
 
 class NoDerivative(ok.Loss):
@@ -224,7 +219,26 @@ def test_parameters_are_stored_without_a_word_and_refused_at_the_first_fit(param
 
 LEARNED = {"binary": ok.NORMA(kernel=ok.Gaussian()).partial_fit(X, LABELS), "logistic": ok.NORMA("logistic"),
            "float32": ok.NORMA("squared", "laplacian").partial_fit(X.astype(np.float32), TARGETS),
-           "posterior": ok.KRLS("squared", ok.Gaussian(1.3), budget=9).partial_fit(X, TARGETS)}
+           "posterior": ok.KRLS("squared", ok.Gaussian(1.3), budget=9).partial_fit(X, TARGETS),
+           "additive": ok.NORMA("squared", ok.AdditiveMatern()).partial_fit(X, TARGETS),
+           "detector": ok.OnlineKernelDetector(0.1, "low").partial_fit(X),
+           "several": ok.NORMA("squared").partial_fit(X, np.column_stack([TARGETS, TARGETS])),
+           "scaled": ok.NORMA("squared", scale_target=True).partial_fit(X, TARGETS),
+           "words": ok.NORMA("squared", overlap).partial_fit(["a", "b"], [1.0, 2.0]),
+           "bank": ok.Bank(2, "hinge", n_models=3).partial_fit(X[:3], [1, -1, 1])}
+
+
+def framed(columns):
+    return pytest.importorskip("pandas").DataFrame(X, columns=[*columns])
+
+
+def csr(rows):
+    return pytest.importorskip("scipy.sparse").csr_matrix(rows)
+
+
+LATER = {"framed": lambda: ok.NORMA("hinge").partial_fit(framed("ab"), LABELS),  # where these libraries are
+         "scaler": lambda: ok.RunningScaler().partial_fit(csr(X)),
+         "sparse": lambda: ok.NORMA("hinge").partial_fit(csr(X), LABELS)}
 UNFITTED = ["NORMA", "not fitted", "fit"]
 LARGE, TOO_LARGE = np.array([[1e300, 0.0]]), [r"\b[xX]\b", "large", "float32"]
 CALLS = [  # (model, call, words)
@@ -262,29 +276,61 @@ CALLS = [  # (model, call, words)
         ok.Gaussian() + ok.Constant(-1))],
     *[("binary", lambda m, gram=gram: ok.Precomputed(gram)([[1]], [[0]]), ["'gram'", "square"])
       for gram in (None, np.zeros((3, 2)), np.zeros(3))],
+    ("binary", lambda m: ok.Precomputed(np.eye(2))([[1, 0]]), ["one column"]),
+    *[("binary", lambda m, gamma=gamma: ok.kernels.rbf(gamma), ["'gamma'"]) for gamma in (0, "scale", NAN)],
+    ("binary", lambda m: m.contributions(X[0], top=-1), ["top"]),
+    ("additive", lambda m: m.component(9, [0.5]), ["coordinate 9"]),
+    ("additive", lambda m: m.component(0, [[0.5]]), ["grid"]),
+    ("binary", lambda m: m.progressive(X, LABELS, return_interval=0.9), ["return_interval"]),
+    ("binary", lambda m: m.learn_one(X[0], [1, 1]), [r"\by\b", "one label"]),
+    ("several", lambda m: m.partial_fit(X, X, initial=m), ["initial", "fit"]),
+    ("detector", lambda m: m.progressive(X, return_std=True), ["return_std"]),
+    ("bank", lambda m: ok.Bank(2, "squared").partial_fit(X, TARGETS, keys=[0] * 12).classes_, ["classes_"]),
+    ("bank", lambda m: ok.Bank(2, "logistic").partial_fit(X, LABELS, keys=[0] * 12).margin_, ["no margin"]),
+    ("bank", lambda m: ok.Bank(2).t_, ["not fitted"]),
+    ("binary", lambda m: m.contributions(X[0], label="a"), ["many classes"]),
+    ("posterior", lambda m: m.contributions(X[0], label="a"), ["many classes"]),
+    ("several", lambda m: m.contributions(X[0]), ["several targets"]),
+    ("binary", lambda m: m.partial_fit(X, LABELS, classes=[0, 1]), ["classes", "first call"]),
+    ("posterior", lambda m: m.sample_y(X, 0), ["n_samples"]),
+    ("scaled", lambda m: m.partial_fit(X, TARGETS, sample_weight=np.full(12, 1e308)), ["sample_weight", "too large"]),
+    ("framed", lambda m: m.predict(framed("ba")), ["feature names", "another order"]),
+    ("framed", lambda m: m.predict(framed("ac")), ["feature names", "unseen", "'c'"]),
+    ("words", lambda m: m.predict("ab"), ["list of examples"]), ("words", lambda m: m.predict(5), ["list of examples"]),
+    ("words", lambda m: m.predict(np.array("ab")), ["list of examples"]),
+    ("words", lambda m: m.predict(np.array([NAN])), ["NaN"]),
+    ("scaler", lambda m: m.partial_fit(X), ["sparse"]),
+    ("sparse", lambda m: m.learn_one(csr(X[:2]), 1), ["one example", "2 rows"]),
+    ("words", lambda m: m.predict(csr(X)), ["sparse", "list of examples"]),
+    ("bank", lambda m: ok.Bank(2, "hinge").predict(X, keys=[0] * 12), ["not fitted"]),
+    ("bank", lambda m: m.take([0]), ["with keys"]), ("bank", lambda m: ok.Bank.joined([m, m]), ["with keys"]),
+    ("bank", lambda m: ok.Bank(2).partial_fit(X[:2], LABELS[:2], keys=np.zeros((2, 1))), ["one-dimensional"]),
+    ("bank", lambda m: ok.Bank(2, ok.NuHinge(margin_step="log"), n_models=2).partial_fit(X[:2], [1, -1]), ["'log'"]),
+    ("bank", lambda m: ok.Bank(2, "hinge", n_models=2).partial_fit(X[:2], [1, -1], active=[False] * 2), ["active"]),
+    ("bank", lambda m: ok.Bank(2).partial_fit(X, LABELS, keys=[("a",)] * 12).save("x"), ["numbers or strings"]),
 ]
 
 
 @each("name, call, words", CALLS, ids=lambda value: value if isinstance(value, str) else "")
 def test_calls(name, call, words):
-    refused(BOTH, lambda: call(LEARNED[name]), LEARNED[name], *words)
+    model = LATER[name]() if name in LATER else LEARNED[name]
+    refused((*BOTH, AttributeError, IndexError), lambda: call(model), model, *words)
 
 
 def start(kernel=None, loss="squared", X=X, y=TARGETS, **keywords):
     return ok.NORMA(loss, kernel or ok.Gaussian(2.0), **keywords).partial_fit(X, y)
 
 
-@each("initial, words", [(5, ["fitted model", "5"]), ("norma", ["fitted model", "norma"]), (ok.NORMA("squared",
-                                                                                                     ok.Gaussian(2.0)),
-                                                                                            ["fitted model"]),
-                         (start(ok.Gaussian(3.0)), ["kernel", "2.0", "3.0"]), (start("linear"), ["kernel", "Gaussian",
-                                                                                                 "Linear"]),
-                         (start(overlap, X=["a", "b"], y=[1.0, 2.0]), ["kernel", "Gaussian"]), (start(X=X[:, :1]),
-                                                                                                ["features", r"\b2\b",
-                                                                                                 r"\b1\b"]),
-                         (start(loss="hinge", y=LABELS), ["binary", "regression"]), (start(loss="novelty", y=None),
-                                                                                     ["novelty", "regression"]),
-                         (start(offset=True), ["offset"]),])
+@each("initial, words", [
+    (5, ["fitted model", "5"]), ("norma", ["fitted model", "norma"]),
+    (ok.NORMA("squared", ok.Gaussian(2.0)), ["fitted model"]), (start(ok.Gaussian(3.0)), ["kernel", "2.0", "3.0"]),
+    (start("linear"), ["kernel", "Gaussian", "Linear"]),
+    (start(overlap, X=["a", "b"], y=[1.0, 2.0]), ["kernel", "Gaussian"]),
+    (start(X=X[:, :1]), ["features", r"\b2\b", r"\b1\b"]), (start(loss="hinge", y=LABELS), ["binary", "regression"]),
+    (start(loss="novelty", y=None), ["novelty", "regression"]), (start(offset=True), ["offset"]),
+    (start(scale=True), ["both scale their features"]), (start(scale_target=True), ["both scale their targets"]),
+    (ok.LASVM(ok.Gaussian(2.0)).fit(X, LABELS), []),
+])
 @each("method", LEARNING)
 def test_starts_that_do_not_fit(method, initial, words):
     model = ok.NORMA("squared", ok.Gaussian(2.0))
@@ -342,6 +388,8 @@ SENSELESS = [  # (a model, y, words)
     (ok.PassiveAggressive("multiclass_squared"), MANY, "passive-aggressive"),
     (ok.Projection("logistic"), LABELS, "ogistic"),
     (ok.KRLS("hinge"), LABELS, "squared"),
+    (ok.NORMA("squared", labels=TREE), TARGETS, "needs a loss of many classes"),
+    (ok.NORMA(class_weight={1: -2.0}), LABELS, "weights of at least 0"),
     (ok.KRLS(budget=0), TARGETS, "The 'budget' parameter of KRLS must be an integer of at least 1"),
     (ok.KRLS("multiclass_squared", scale_target=True), MANY, "scale_target"),
     (ok.NORMA("hinge", labels=TREE), MANY, "many classes"),
@@ -355,7 +403,10 @@ SENSELESS = [  # (a model, y, words)
     (ok.NORMA("graph_hinge", labels=ok.Labels(list("abc"), distance=np.eye(3) - 1)), MANY, "at least 0"),
     (ok.NORMA("graph_hinge", labels=ok.Labels(list("abc"), kernel=[["x"] * 3] * 3)), MANY,
      "'kernel' parameter of Labels"),
+    (ok.Smoother("hinge"), LABELS, "'loss' parameter of Smoother"),
+    (ok.Smoother("squared", ok.Polynomial(2)), TARGETS, "'kernel' parameter of Smoother"),
     # Models of several
+    (ok.Hedge([ok.NORMA("nunovelty")]), None, "detectors are told nothing"),
     (ok.Hedge([ok.NORMA("squared")], votes=True), TARGETS,
      "votes=True is for members that predict a class|for members that say a class"),
     (ok.Stacking({"own": ok.SILK("multiclass_hinge", class_weight={"a": 2.0}),
@@ -395,9 +446,6 @@ ABSENT = [  # (what is asked, words)
 def test_what_a_model_does_not_have(ask, words):
     with pytest.raises((AttributeError, ValueError), match=words):
         ask()
-
-
-# ---- Rows that say what is wrong with them -----------------------------------------------------------
 
 
 @each("value, words", [("cold", "encode words"), (None, "fill in what is missing"), ("NA", "fill in what is missing")])
@@ -497,7 +545,6 @@ class TestWhatStrangersMet:
         model = ok.NORMA("hinge").partial_fit([[1.0]], ["yes"], classes=["no", "yes"])
         assert model.learn_one([1.0], "yes").t_ == 2
 
-
     @pytest.mark.filterwarnings("ignore:the matrix subclass")
     def test_matrices_of_numpy_are_arrays_and_structs_of_polars_are_refused(self):
         rows = np.random.default_rng(0).normal(size=(9, 2))
@@ -505,6 +552,7 @@ class TestWhatStrangersMet:
         assert np.array_equal(plain.predict(rows), matrix.predict(np.asmatrix(rows)))
         polars = pytest.importorskip("polars")
         frame = polars.DataFrame({"a": [{"x": 1}, {"x": 2}]})
-        for encode, said in ((False, "must hold numbers for this kernel"), (True, "expected a number, a word or a date")):
+        for encode, said in ((False, "must hold numbers for this kernel"),
+                             (True, "expected a number, a word or a date")):
             with pytest.raises(TypeError, match=f"{said}.*column 'a'|column 'a': {said}"):
                 ok.NORMA("squared", encode=encode).fit(frame, [1.0, 2.0])

@@ -161,8 +161,7 @@ class TestUserCode:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 class TestForks:
-    """A child finds every model free; one that another thread was in the middle of changing says so, and all others are
-    whole."""
+    """A child finds every model free and whole, or one that says that a thread was changing it."""
 
     FORK = """
         warnings.simplefilter("ignore")

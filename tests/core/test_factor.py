@@ -1,5 +1,4 @@
-"""The Cholesky factor against NumPy, of all sizes that its loops treat differently; budgets test how points leave
-it."""
+"""The Cholesky factor against NumPy, of all sizes that its loops treat differently."""
 import itertools
 
 import numpy as np

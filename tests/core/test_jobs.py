@@ -43,8 +43,11 @@ def learned(model, y, sizes=SIZES):
 def threads_now():
     """How many threads there are when those of models that are gone have ended."""
     gc.collect()
-    time.sleep(0.2)
-    return _thread._count()
+    before = None
+    while before != _thread._count():  # those of earlier tests may be ending
+        before = _thread._count()
+        time.sleep(0.3)
+    return before
 
 
 def extra_threads(before, expected, seconds=30):

@@ -45,7 +45,6 @@ def fourier_features(X, kernel, size, seed=0):
 
 
 def landmarks_of(X, size):
-    """The first `size` distinct rows."""
     found = []
     for row in X:
         if len(found) < size and not any((row == other).all() for other in found):
@@ -141,32 +140,15 @@ class TestNystroem:
         np.testing.assert_allclose(getattr(model, ask)(at), getattr(exact, ask)(at), rtol=0, atol=1e-8 * scale)
         np.testing.assert_allclose(model.norm_, exact.norm_, rtol=1e-7)
 
-    def test_what_is_not_learned_is_no_landmark(self):
-        class Fails(ok.Loss):
-            task = "regression"
 
-            def __init__(self):
-                self.left = 5
-
-            def __deepcopy__(self, memo):
-                return self
-
-            def derivative(self, score, y):
-                self.left -= 1
-                if self.left < 0:
-                    raise RuntimeError("enough")
-                return score - y
-
-        model = ok.NORMA(Fails(), ok.Nystroem("gaussian", 20), step=0.1)
-        with pytest.raises(RuntimeError):
-            model.partial_fit(X, NUMBERS)
-        assert model.t_ == 5 and model.n_terms_ == 5
-        model._state.engine._check()
-        with pytest.raises(ValueError):
-            model.partial_fit(np.full((1, 4), np.nan), [1.0])
-        with pytest.raises(FloatingPointError):
-            ok.NORMA("squared", ok.Nystroem("gaussian", 20)).partial_fit(np.full((1, 4), 1e200), [1.0])
-        assert model.n_terms_ == 5
+def test_a_normalized_map_is_the_normalized_kernel():
+    kernel, plain = ok.Normalized(2.0 * MAPS["gaussian"][0] + 0.5), 2.0 * MAPS["gaussian"][0](X) + 0.5
+    expected = plain / np.sqrt(np.outer(plain.diagonal(), plain.diagonal()))
+    np.testing.assert_allclose(kernel(X), expected, atol=1e-12)
+    np.testing.assert_allclose(kernel.diagonal(X), np.ones(160), atol=1e-12)
+    model, terms = (ok.NORMA("squared", one, step=0.1, offset=False) for one in (kernel, ok.Precomputed(expected)))
+    expected = learn(terms, np.arange(160)[:, None], NUMBERS, 7)
+    np.testing.assert_allclose(learn(model, X, NUMBERS, 7), expected, atol=1e-9)
 
 
 def test_a_file_with_other_frequencies_is_refused():

@@ -50,9 +50,9 @@ def test_matrices_that_point_outside_of_themselves_are_refused():
     calls = [lambda X: model.partial_fit(X, y), model.predict, ok.Gaussian(), ok.RunningScaler().fit,
              lambda X: ok.evaluate.progressive(ok.NORMA(), [(X, y)])]
     for form in ("csr", "csc", "bsr", "coo"):
-        for name, place, value in (("indices", 7, 10**6), ("indices", 7, -(10**6)), ("indptr", 3, 10**6), ("indptr", 3,
-                                                                                                           -5),
-                                   ("indptr", 0, 2), ("indptr", -1, 10**6), ("row", 7, 10**6), ("col", 7, -3),):
+        for name, place, value in (("indices", 7, 10**6), ("indices", 7, -(10**6)), ("indptr", 3, 10**6),
+                                   ("indptr", 3, -5),
+                                   ("indptr", 0, 2), ("indptr", -1, 10**6), ("row", 7, 10**6), ("col", 7, -3)):
             bad = rows.asformat(form).copy()
             if not hasattr(bad, name):
                 continue

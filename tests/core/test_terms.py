@@ -30,16 +30,6 @@ class TestBudgets:
         weights = rng.integers(1, 5, 300) * 0.25 if ties else rng.uniform(0.1, 1.0, 300)
         return np.where(rng.random(300) < rng.choice([0.2, 0.9]), weights, 0.0)
 
-    def test_recent_keeps_the_last_terms(self, seed, chunk):
-        weights, size = self.weights(seed), 1 + seed * 5
-        kept = [t for t in range(1, 301) if weights[t - 1]][-size:]
-        assert entering(ok.Recent(size), weights, chunk=chunk) == kept
-
-    def test_window_keeps_the_terms_among_the_last_examples(self, seed, chunk):
-        weights, steps = self.weights(seed), 1 + seed * 20
-        kept = [t for t in range(1, 301) if weights[t - 1] and t > 300 - steps]
-        assert entering(ok.Window(steps), weights, chunk=chunk) == kept
-
     def test_sublinear_is_a_growing_window(self, seed, chunk):
         weights, budget = self.weights(seed), ok.Sublinear(0.5 + seed / 20, 1 + seed)
         kept = [t for t in range(1, 301) if weights[t - 1] and t >= 301 - budget.length(301)]

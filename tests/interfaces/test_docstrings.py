@@ -25,18 +25,18 @@ LETTERS = np.array(list("abc"))[np.arange(12) % 3]
 LINE = ok.LabelGraph([("a", "b", 1.0), ("b", "c", 1.0)])
 Y = {"binary": SIGNS, "multiclass": LETTERS, "regression": NUMBERS, "novelty": None}
 # Parameters without a default
-NEEDED = {**{name: {"size": 5} for name in ("Recent", "RandomRemoval", "Redundant", "Merging", "Projecting",
-                                            "Reservoir", "Shrinking")}, "Smallest": {"size": 5}, "Window": {"steps": 5},
-          "Normalized": {"kernel": "gaussian"}, "RandomFourier": {"kernel": "gaussian"},
-          "Nystroem": {"kernel": "gaussian"}, "Precomputed": {"gram": np.eye(12)}, "Sum": {"left": ok.Gaussian(),
-                                                                                           "right": ok.Linear()},
-          "Product": {"left": ok.Gaussian(), "right": ok.Linear()}, "Custom": {"function": np.dot},
-          "Additive": {"left": [np.ones_like], "right": [np.ones_like]}, "Labels": {"labels": ["a", "b", "c"]},
-          "Taxonomy": {"parents": {"a": "r", "b": "r", "c": "r"}}, "LabelGraph": {"edges": LINE.edges},
-          "Bank": {"n_features": 2}, "KRLS": {"loss": "multiclass_squared"},
-          "SelfTuned": {"loss": "multiclass_squared"}, "Smoother": {"loss": "multiclass_squared"},
-          **{name: {"members": [ok.SILK(budget=5), ok.PassiveAggressive("hinge", "linear")]} for name in ("Stacking",
-                                                                                                          "Hedge")}}
+NEEDED = {
+    **{name: {"size": 5} for name in ("Recent", "RandomRemoval", "Redundant", "Merging", "Projecting", "Reservoir",
+                                      "Shrinking", "Smallest")},
+    **{name: {"kernel": "gaussian"} for name in ("Normalized", "RandomFourier", "Nystroem")}, "Window": {"steps": 5},
+    **{name: {"left": ok.Gaussian(), "right": ok.Linear()} for name in ("Sum", "Product")},
+    "Precomputed": {"gram": np.eye(12)}, "Custom": {"function": np.dot}, "LabelGraph": {"edges": LINE.edges},
+    "Additive": {"left": [np.ones_like], "right": [np.ones_like]}, "Labels": {"labels": ["a", "b", "c"]},
+    "Taxonomy": {"parents": {"a": "r", "b": "r", "c": "r"}}, "Bank": {"n_features": 2},
+    **{name: {"loss": "multiclass_squared"} for name in ("KRLS", "SelfTuned", "Smoother")},
+    **{name: {"members": [ok.SILK(budget=5), ok.PassiveAggressive("hinge", "linear")]}
+       for name in ("Stacking", "Hedge")},
+}
 CLASSES = [
     *(thing for thing in (getattr(ok, name) for name in ok.__all__)
       if isinstance(thing, type) and issubclass(thing, Parameterized) and thing not in (ok.Loss, ok.Kernel)),
@@ -104,8 +104,6 @@ def test_the_kind_of_a_parameter_is_named_and_has_the_default_among_it(cls):
             assert named == repr(default), f"{parameter.name}: the text says {named}"
 
 
-# ---- Docstring and check ---------------------------------------------------------------------------------------
-
 PROBES = {"None": None, "bool": True, "float": 0.37, "int": 3, "str": "no such name", "object": object(), "list": []}
 NEVER = ("str", "object", "list")  # even where a parameter takes names or lists
 
@@ -157,9 +155,6 @@ def test_papers_that_are_cited_are_named(cls):
     references = re.search(r"^References\n-+\n(.*?)(?=\n\n|\Z)", doc, re.M | re.S)
     named = re.findall(r"^(\w)$", references[1], re.M) if references else []
     assert set(CITED.findall(doc)) <= set(named)
-
-
-# ---- The mechanism ---------------------------------------------------------------------------------------------
 
 
 def all_classes():

@@ -1,10 +1,8 @@
 """The papers' experiments: each runs in its quick form, writes what it found, and judges by its own figures."""
 
 import csv
-import os
 import pathlib
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +18,6 @@ from experiments import EXPERIMENTS
 from experiments.data import Data
 from experiments.experiment import write
 
-SHARED = pathlib.Path(os.environ.get("ONLINEKERNELS_SHARED", pathlib.Path(__file__).parents[3] / "shared"))
 PROMISED = (
     "norma-fig2 norma-fig3 norma-bounds ilk-fig1 ilk-fig2 ilk-fig3 ilk-fig4 svmd-fig3 svmd-fig4 svmd-fig6 svmd-fig7 "
     "svmd-fig8 herbster-speed herbster-additive"
@@ -103,21 +100,3 @@ def checks_have_figures_and_decide(results):
         assert any(letter.isdigit() for letter in check.found), check
         assert check.holds in (True, False)
         assert "nan" not in check.found
-
-
-@pytest.mark.slow
-@each("name, seeds, not_so", [
-    ("svmd-fig3", 1, ["both tuned", "SVMD is slower at first", "memory 0 is the fastest at first"]),
-    ("svmd-fig4", 1, ["both tuned", "the schedule is best with a first step"]),
-    ("svmd-fig6", 2, ["the schedule errs in almost 90%", "so does a schedule that is tuned"]),
-    ("svmd-fig8", 1, []), ("norma-fig3", 1, ["with K's lambda = 1"]),
-])  # fmt: skip
-def test_what_holds_on_real_data(name, seeds, not_so):
-    """Claim by claim; those that fail are as well known as those that hold."""
-    for needed in EXPERIMENTS[name].needs:
-        if not (SHARED / "data" / f"{needed}.npz").exists():
-            pytest.skip(f"{needed} is not there")
-    results = replace(EXPERIMENTS[name], seeds=seeds).results(Data(SHARED / "data"))
-    failed = [check.claim for check in results.checks if not check.holds and not check.ours]
-    assert len(failed) == len(not_so)
-    assert all(claim.startswith(known) for claim, known in zip(failed, not_so, strict=True))

@@ -4,6 +4,7 @@ import pickle
 import numpy as np
 import pytest
 from cases import each
+from small_models import overlap
 
 import onlinekernels as ok
 from onlinekernels import bounds
@@ -16,76 +17,49 @@ def dot(x, z):
     return float(np.dot(x, z)) + 1.0
 
 
-class TestDataFramesOfObjects:
-    """A data frame is its rows, for a kernel of one's own as well."""
-
-    def frame(self, **options):
-        return pytest.importorskip("pandas").DataFrame(X, columns=["a", "b"], **options)
-
-    def test_models(self):
-        model, twin = (ok.NORMA("squared", dot, step=0.1) for _ in range(2))
-        model.fit(self.frame(), Y), twin.fit(X, Y)
-        np.testing.assert_array_equal(model.predict(self.frame()[:2]), twin.predict(X[:2]))
-        np.testing.assert_array_equal(model.progressive(self.frame(), Y), twin.progressive(X, Y))
-        np.testing.assert_array_equal(np.array(model.support_vectors_), np.array(twin.support_vectors_))
+def test_a_data_frame_is_its_rows_for_a_kernel_of_ones_own_as_well():
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=["a", "b"])
+    model, twin = ok.NORMA("squared", dot, step=0.1).fit(frame, Y), ok.NORMA("squared", dot, step=0.1).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(frame[:2]), twin.predict(X[:2]))
+    np.testing.assert_array_equal(model.progressive(frame, Y), twin.progressive(X, Y))
+    np.testing.assert_array_equal(np.array(model.support_vectors_), np.array(twin.support_vectors_))
 
 
-class TestMasks:
-    """What a mask hides is missing."""
-
-    HIDDEN = np.ma.masked_array(X, mask=np.arange(24).reshape(12, 2) == 5)
-    OPEN = np.ma.masked_array(X, mask=False)
-    ROW = np.ma.masked_array(X[0], mask=[False, True])
-    COLUMN = np.ma.masked_array(Y, mask=np.arange(12) == 3)
-
-    @each("call", [
-        lambda m: m.partial_fit(TestMasks.HIDDEN, Y),
-        lambda m: m.partial_fit(list(TestMasks.HIDDEN), Y),
-        lambda m: m.fit(TestMasks.HIDDEN, Y),
-        lambda m: m.fit(X, TestMasks.COLUMN),
-        lambda m: m.fit(X, list(TestMasks.COLUMN)),
-        lambda m: m.fit(X, Y, classes=np.ma.masked_array([-1, 1], mask=[True, False])),
-        lambda m: m.partial_fit(X, Y, sample_weight=np.ma.masked_array(np.ones(12), mask=np.arange(12) == 3)),
-        lambda m: m.learn_one(TestMasks.ROW, 1),
-        lambda m: m.learn_one(X[0], np.ma.masked),
-        lambda m: m.predict(TestMasks.HIDDEN),
-        lambda m: m.predict_one(TestMasks.ROW),
-        lambda m: m.score(X, TestMasks.COLUMN),
-        lambda m: m.score(X, Y, sample_weight=TestMasks.COLUMN),
-        lambda m: m.decision_function(TestMasks.HIDDEN),
-        lambda m: m.progressive(TestMasks.HIDDEN, Y),
-        lambda m: type(m)("hinge", m.kernel).learn_one(TestMasks.ROW, 1),
-        lambda m: type(m)("squared", m.kernel).fit(X, TestMasks.COLUMN),
-        lambda m: type(m)("squared", m.kernel).fit(X, np.ma.stack([TestMasks.COLUMN] * 2, axis=1)),
-        lambda m: ok.evaluate.progressive(m, (TestMasks.HIDDEN, Y)),
-        lambda m: ok.evaluate.progressive(m, (X, TestMasks.COLUMN)),
-        lambda m: ok.evaluate.progressive(type(m)("squared"), (X, np.ma.stack([TestMasks.COLUMN] * 2, axis=1))),
-        lambda m: ok.RunningScaler().fit(TestMasks.HIDDEN),
-        lambda m: ok.RunningScaler().fit(X).transform(TestMasks.HIDDEN),
-        lambda m: ok.RunningScaler().learn_one(TestMasks.ROW),
-        lambda m: ok.Gaussian()(TestMasks.HIDDEN),
-        lambda m: ok.Gaussian()(X, TestMasks.HIDDEN),
-        lambda m: ok.Gaussian().diagonal(TestMasks.HIDDEN),
-        lambda m: ok.Normalized(dot)(TestMasks.HIDDEN),
-        lambda m: ok.Precomputed(np.ma.masked_array(np.eye(2), mask=np.eye(2)))([[0], [1]]),
-        lambda m: bounds.comparison("linear", X, TestMasks.COLUMN, X[:, 0], margin=1.0),
-    ])
-    @each("kernel", ["gaussian", "linear", dot], ids=["gaussian", "linear", "own"])
-    def test_they_are_refused(self, call, kernel):
-        model = ok.NORMA("hinge", kernel).partial_fit(X, Y)
-        before = pickle.dumps(model._state.to_dict()["learned"])
-        with pytest.raises(ValueError, match="masked entries"):
-            call(model)
-        assert pickle.dumps(model._state.to_dict()["learned"]) == before
-
-    def test_masks_that_hide_nothing_do_not_matter(self):
-        a, b = ok.NORMA("hinge").partial_fit(self.OPEN, np.ma.masked_array(Y)), ok.NORMA("hinge").partial_fit(X, Y)
-        a.learn_one(self.OPEN[0], 1), b.learn_one(X[0], 1)
-        np.testing.assert_array_equal(a.decision_function(self.OPEN), b.decision_function(X))
+HIDDEN = np.ma.masked_array(X, mask=np.arange(24).reshape(12, 2) == 5)
+ROW, COLUMN = np.ma.masked_array(X[0], mask=[False, True]), np.ma.masked_array(Y, mask=np.arange(12) == 3)
+WEIGHTS = np.ma.masked_array(np.ones(12), mask=np.arange(12) == 3)
 
 
-def overlap(a, b):
-    return float(len(set(a) & set(b)))
+@each("call", [
+    lambda m: m.partial_fit(HIDDEN, Y), lambda m: m.partial_fit(list(HIDDEN), Y), lambda m: m.fit(X, COLUMN),
+    lambda m: m.fit(X, list(COLUMN)), lambda m: m.partial_fit(X, Y, sample_weight=WEIGHTS),
+    lambda m: m.fit(X, Y, classes=np.ma.masked_array([-1, 1], mask=[True, False])),
+    lambda m: m.learn_one(ROW, 1), lambda m: m.learn_one(X[0], np.ma.masked), lambda m: m.predict_one(ROW),
+    lambda m: m.score(X, COLUMN), lambda m: m.score(X, Y, sample_weight=COLUMN), lambda m: m.predict(HIDDEN),
+    lambda m: m.progressive(HIDDEN, Y), lambda m: type(m)("hinge", m.kernel).learn_one(ROW, 1),
+    lambda m: type(m)("squared", m.kernel).fit(X, COLUMN),
+    lambda m: type(m)("squared", m.kernel).fit(X, np.ma.stack([COLUMN] * 2, axis=1)),
+    lambda m: ok.evaluate.progressive(m, (HIDDEN, Y)), lambda m: ok.evaluate.progressive(m, (X, COLUMN)),
+    lambda m: ok.RunningScaler().fit(HIDDEN), lambda m: ok.RunningScaler().fit(X).transform(HIDDEN),
+    lambda m: ok.RunningScaler().learn_one(ROW), lambda m: ok.Gaussian()(X, HIDDEN),
+    lambda m: ok.Gaussian().diagonal(HIDDEN), lambda m: ok.Normalized(dot)(HIDDEN),
+    lambda m: ok.Precomputed(np.ma.masked_array(np.eye(2), mask=np.eye(2)))([[0], [1]]),
+    lambda m: bounds.comparison("linear", X, COLUMN, X[:, 0], margin=1.0),
+])
+@each("kernel", ["gaussian", "linear", dot], ids=["gaussian", "linear", "own"])
+def test_what_a_mask_hides_is_missing(call, kernel):
+    model = ok.NORMA("hinge", kernel).partial_fit(X, Y)
+    before = pickle.dumps(model._state.to_dict()["learned"])
+    with pytest.raises(ValueError, match="masked entries"):
+        call(model)
+    assert pickle.dumps(model._state.to_dict()["learned"]) == before
+
+
+def test_masks_that_hide_nothing_do_not_matter():
+    whole = np.ma.masked_array(X, mask=False)
+    a, b = ok.NORMA("hinge").partial_fit(whole, np.ma.masked_array(Y)), ok.NORMA("hinge").partial_fit(X, Y)
+    a.learn_one(whole[0], 1), b.learn_one(X[0], 1)
+    np.testing.assert_array_equal(a.decision_function(whole), b.decision_function(X))
 
 
 @each("make", [lambda: ["a", "b"], lambda: {"a": ["b"]}, lambda: {"a", "b"}, lambda: bytearray(b"ab"),

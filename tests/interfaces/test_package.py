@@ -5,7 +5,6 @@ import functools
 import graphlib
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
@@ -186,27 +185,6 @@ def test_what_few_programs_need_is_imported_when_it_is_named():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out == "[] True True False\nTrue True True\n"
-
-
-@pytest.mark.skipif(not (SETUP.parent / "onlinekernels" / "_core").is_dir(), reason="needs the sources")
-def test_metadata_needs_no_cython(tmp_path):
-    """Neither metadata nor the sdist's list of files may translate anything: Cython runs when C is compiled."""
-    needed = re.search(r'"setuptools>=(\d+)"', SETUP.with_name("pyproject.toml").read_text()).group(1)
-    pytest.importorskip("setuptools", minversion=needed)
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
-        shutil.copy(SETUP.with_name(name), tmp_path)
-    shutil.copytree(SETUP.parent / "onlinekernels", tmp_path / "onlinekernels",
-                    ignore=shutil.ignore_patterns("*.so", "*.pyd", "*.c", "__pycache__"))
-    code = (
-        "import sys, runpy; sys.modules['Cython'] = None; sys.argv = ['setup.py', '--quiet', 'egg_info']; "
-        "runpy.run_path('setup.py', run_name='__main__')"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True)
-    listed = (tmp_path / "onlinekernels.egg-info" / "SOURCES.txt").read_text().split()
-    sources = (tmp_path / "onlinekernels" / "_core").glob("*.py[xdi]")
-    assert {f"onlinekernels/_core/{path.name}" for path in sources} <= set(listed)
-    assert not [name for name in listed if name.endswith((".c", ".so"))]
-    assert not list(tmp_path.rglob("*.c"))
 
 
 def test_the_version_is_the_distributions():

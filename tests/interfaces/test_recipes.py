@@ -13,8 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not (ROOT / "setup.py").exist
 
 
 def follow(where, recipe, code):
-    """Copy the tree, insert each text of {file: {the line behind it: text}}, or write {file: text}; build, and run code
-    there."""
+    """Copy the tree, insert each text of {file: {the line behind it: text}}; build, and run code there."""
     pytest.importorskip("Cython")
     shutil.copytree(ROOT, where, ignore=shutil.ignore_patterns(".git", "__pycache__", "docs", "tests", ".hypothesis"))
     (where / "build").mkdir(exist_ok=True)

@@ -12,54 +12,36 @@ from sklearn.utils.estimator_checks import estimator_checks_generator  # noqa: E
 
 import onlinekernels as ok  # noqa: E402
 
-FREE = (ok.NORMA, ok.ILK, ok.SILK, ok.SVMD)
-CONSTRAINED = (ok.PassiveAggressive, ok.Projection)
+FREE, CONSTRAINED = (ok.NORMA, ok.ILK, ok.SILK, ok.SVMD), (ok.PassiveAggressive, ok.Projection)
+CLASSICS = (ok.Perceptron, ok.ALMA, ok.ROMMA, ok.VotedPerceptron, ok.LASVM, ok.Ballseptron)
 MODELS = [
-    *[algorithm(loss) for algorithm in FREE for loss in ("hinge", "logistic", "multiclass_hinge", "squared")],
+    *[algorithm(loss) for algorithm in FREE for loss in ("hinge", "logistic", "multiclass_hinge", "squared",
+                                                         "multiclass_squared")],
     # a fixed margin promises alerts of narrow kernels only
     *[algorithm("novelty", ok.Gaussian()) for algorithm in FREE],
     *[algorithm("nunovelty", scale=scale) for algorithm in FREE for scale in (False, True)],
     *[algorithm(ok.NuNovelty(nu=0.2, margin_step=None), step=0.02) for algorithm in FREE],
     *[algorithm("squared", scale=True, scale_target=True) for algorithm in FREE],
     *[algorithm("novelty", ok.Gaussian(), budget=20) for algorithm in CONSTRAINED],
-    ok.NORMA("multiclass_logistic", offset=True),
-    *[algorithm("multiclass_squared") for algorithm in FREE],
+    *[algorithm(loss) for algorithm in CONSTRAINED for loss in ("hinge", "multiclass_hinge", "insensitive")],
+    # Scaling classifiers are not tagged as poor scorers: scikit-learn asks them for good ones.
+    *[algorithm(loss, scale=True) for algorithm in FREE for loss in ("hinge", "logistic", "multiclass_hinge")],
     *[algorithm("multiclass_squared", scale=True) for algorithm in (ok.SILK, ok.SVMD)],
-    ok.SILK("quantile"),
-    ok.SVMD("huber", exact_norms=True),
-    ok.ILK("squared", "linear"),
+    *[algorithm(loss, scale=True) for algorithm in CONSTRAINED for loss in ("hinge", "multiclass_hinge")],
+    *[algorithm(scale=scale) for algorithm in CLASSICS for scale in (False, True)],
+    ok.NORMA("multiclass_logistic", offset=True), ok.SILK("quantile"), ok.SVMD("huber", exact_norms=True),
+    ok.ILK("squared", "linear"), ok.NORMA("hinge", ok.AdditiveMatern()), ok.Projection(radius=3.0),
+    ok.ROMMA(aggressive=True), ok.SVMD("squared", offset=True), ok.SILK("hinge", scale=True, encode=True),
     *[ok.KRLS("squared", kernel) for kernel in (None, "linear")],
     ok.KRLS("squared", noise="auto", memory=0.999, scale=True, scale_target=True),
     *[ok.KRLS("multiclass_squared", scale=scale) for scale in (False, True)],
-    ok.NORMA("hinge", ok.AdditiveMatern()),
-    *[algorithm(loss) for algorithm in CONSTRAINED for loss in ("hinge", "multiclass_hinge", "insensitive")],
-    ok.Projection(radius=3.0),
-    # Scaling classifiers are not tagged as poor scorers: scikit-learn asks them for good ones.
-    *[algorithm(loss, scale=True) for algorithm in FREE for loss in ("hinge", "logistic", "multiclass_hinge")],
-    *[algorithm(loss, scale=True) for algorithm in CONSTRAINED for loss in ("hinge", "multiclass_hinge")],
-    *[algorithm(scale=True)
-      for algorithm in (ok.Perceptron, ok.ALMA, ok.ROMMA, ok.VotedPerceptron, ok.LASVM, ok.Ballseptron)],
-    ok.RunningScaler(),
-    ok.RunningEncoder(),
-    ok.KernelHebbian(),
-    ok.SILK("hinge", scale=True, encode=True),
-    ok.Perceptron(),
-    ok.ALMA(),
-    ok.ROMMA(),
-    ok.VotedPerceptron(),
-    ok.LASVM(),
-    ok.Ballseptron(),
-    ok.ROMMA(aggressive=True),
-    ok.SVMD("squared", offset=True),
-    ok.Adatron(),
+    ok.RunningScaler(), ok.RunningEncoder(), ok.KernelHebbian(), ok.Adatron(),
     *[ok.Smoother(loss) for loss in (None, "squared", ok.NuNovelty(0.1))],
     ok.Smoother("multiclass_squared", scale=True),
     *[ok.SelfTuned(loss, window=100, budget=20) for loss in (None, "multiclass_squared")],
     ok.Stacking([ok.KRLS(budget=20, scale=True), ok.Smoother()]),
     ok.Hedge([ok.KRLS("multiclass_squared", budget=20, scale=True), ok.Smoother("multiclass_squared", scale=True)]),
-    ok.OnlineKernelClassifier("low"),
-    ok.OnlineKernelRegressor("low"),
-    ok.OnlineKernelDetector(0.1, "low"),
+    ok.OnlineKernelClassifier("low"), ok.OnlineKernelRegressor("low"), ok.OnlineKernelDetector(0.1, "low"),
 ]
 
 

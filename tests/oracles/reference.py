@@ -73,12 +73,10 @@ def gram(spec, X, Z, same=False):
 
 
 def diagonal(spec, X):
-    """The vector of k(X[i], X[i]), each example with itself."""
     return np.array([kernel_value(spec, x, x, same=True) for x in X], dtype=float)
 
 
 def _inner(x, z):
-    """<x, z>."""
     return float(np.dot(np.asarray(x, dtype=float), np.asarray(z, dtype=float)))
 
 
@@ -109,7 +107,6 @@ def _normalized(spec, x, z, same):
 
 
 def starting_scalar(params):
-    """The margin or width that a loss starts from, None for a loss that has neither."""
     return params.get("margin", params.get("width"))
 
 
@@ -126,7 +123,6 @@ def loss_value(name, params, scalar, score, y):
 
 
 def _plain_name(name):
-    """The loss without its nu: NuHinge -> Hinge."""
     return name.removeprefix("Nu")
 
 
@@ -263,7 +259,6 @@ class ScalarStep:
 
 
 def _sign(z):
-    """-1, 0 or 1."""
     return float(z > 0) - float(z < 0)
 
 
@@ -275,7 +270,6 @@ def _expit(z):
 
 
 def step_size(spec, t):
-    """eta_t, where t = 1 is the first example."""
     name, params = spec
     if name == "Fixed":
         return params["rate"]
@@ -284,9 +278,6 @@ def step_size(spec, t):
     if name == "Decaying":
         return params["rate"] * math.sqrt(params["delay"] / (params["delay"] + t))
     raise ValueError(f"unknown step {name!r}")
-
-
-# Budgets ------------------------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -56,7 +56,6 @@ def additive_kernel(spec, x, z):
 
 
 def additive_gram(spec, X, Z):
-    """The matrix of sum_j k(X[i, j], Z[l, j]) in extended precision."""
     X, Z = np.asarray(X), np.asarray(Z)
     return np.sum(coordinate_kernel(spec, X[:, None, :], Z[None, :, :]), axis=2)
 
@@ -74,18 +73,15 @@ class BruteTree:
 
     @property
     def size(self):
-        """Keys, over all coordinates."""
         return sum(len(terms) for terms in self.terms)
 
     def add(self, x, values):
-        """One more term: `values` at each of its keys."""
         for j, key in enumerate(x):
             entry = self.terms[j].setdefault(_key(key), [0, []])
             entry[0] += 1
             entry[1].append(np.array(values, dtype=float))
 
     def remove(self, x, values):
-        """One term less."""
         keys = [_key(key) for key in x]
         for j, key in enumerate(keys):
             if key not in self.terms[j]:
@@ -107,11 +103,9 @@ class BruteTree:
         entry[1].append(-values)  # not what was added: a difference all the same
 
     def keys(self, j):
-        """The distinct keys of a coordinate, ascending."""
         return np.array(sorted(self.terms[j]), dtype=float)
 
     def counts(self, j):
-        """How many terms each key has, in the order of `keys`."""
         return np.array([self.terms[j][key][0] for key in sorted(self.terms[j])], dtype=np.int64)
 
     def values(self, j):
@@ -120,20 +114,11 @@ class BruteTree:
                 for key in sorted(self.terms[j])]
         return np.array(sums, dtype=float).reshape(-1, self.rows).T
 
-    def load(self, j, keys, counts, values):
-        """Fill an empty coordinate."""
-        if self.terms[j]:
-            raise ValueError("the coordinate is not empty")
-        for i, key in enumerate(keys):
-            self.terms[j][_key(key)] = [int(counts[i]), [np.array(values[:, i], dtype=float)]]
-
     def component(self, j, points):
-        """f_j at each of the points, shape (points, rows)."""
         kernels = self._kernels(j, points)
         return (kernels @ self.values(j).T.astype(LONG)).astype(float)
 
     def evaluate(self, x):
-        """f(x), shape (rows,)."""
         total = np.zeros(self.rows, dtype=LONG)
         for j, point in enumerate(x):
             total = total + self._kernels(j, [point])[0] @ self.values(j).T.astype(LONG)
@@ -150,10 +135,8 @@ class BruteTree:
         return (self._kernels(j, points) @ held).astype(float)
 
     def _kernels(self, j, points):
-        """k(point, key), shape (points, keys)."""
         return coordinate_kernel(self.kernel, np.asarray(points, dtype=float)[:, None], self.keys(j)[None, :])
 
 
 def _key(key):
-    """A Python float; -0.0 and 0.0 are one key."""
     return float(key) + 0.0

@@ -29,11 +29,9 @@ class Model:
         return self.kernel(np.array(self.X), np.array(self.X))
 
     def square(self):
-        """|f|^2."""
         return float(np.sum(self.A * (self.gram() @ self.A @ self.kappa)))
 
     def distance(self, other):
-        """|f - g|^2."""
         both = Model(self.kernel, self.kappa)
         both.X, both.A = self.X + other.X, np.vstack([self.A, -other.A])
         return both.square()
@@ -44,7 +42,6 @@ class Model:
         return other
 
     def without(self, i):
-        """The same with a term dropped."""
         other = self.copy()
         del other.X[i]
         other.A = np.delete(other.A, i, axis=0)
@@ -70,7 +67,6 @@ def residual(model, i):
 
 
 def oldest_least(numbers):
-    """The first of the smallest, whatever the rounding."""
     return int(np.flatnonzero(numbers <= np.min(numbers) * (1 + 1e-9))[0])
 
 

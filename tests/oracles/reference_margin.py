@@ -1,5 +1,4 @@
-"""A third slow, plain oracle: Projection, PassiveAggressive, ALMA, the Ballseptron, ROMMA, the Voted Perceptron and the Adatron, for the
-tests only.
+"""A third slow, plain oracle: Projection, PassiveAggressive, ALMA, Ballseptron, ROMMA, Voted Perceptron, Adatron.
 
 Written from the papers and not from the library, as `reference.py` is, whose plain data (kernel, loss, budget) it
 takes over. **H** is Herbster, "Learning additive models online with fast evaluating kernels"; **V** is
@@ -48,7 +47,6 @@ class Expansion:
         return np.array([math.fsum(k * row.alpha[o] for k, row in terms) for o in range(self.outputs)])
 
     def self_value(self, x):
-        """k(x, x)."""
         return kernel_value(self.kernel, x, x, same=True)
 
     def squared_norm(self):
@@ -57,17 +55,14 @@ class Expansion:
         return max(0.0, float(np.sum(A * (self.K @ A))))
 
     def norm(self):
-        """|f|."""
         return math.sqrt(self.squared_norm())
 
     def scale(self, factor):
-        """f <- factor f; terms that become zero are no terms."""
         for row in self.rows:
             row.alpha = factor * row.alpha
         self._keep([i for i, row in enumerate(self.rows) if np.any(row.alpha != 0.0)])
 
     def append(self, x, alpha):
-        """f <- f + alpha k(x, .), unless that changes nothing."""
         alpha = np.atleast_1d(np.asarray(alpha, dtype=float))
         k = self.self_value(x)
         if k == 0.0 or not np.any(alpha != 0.0):
@@ -80,7 +75,6 @@ class Expansion:
         self.rows.append(Row(x, self.t, alpha))
 
     def apply_budget(self):
-        """Keep what f_{t+1} may use."""
         kept = [id(row) for row in surviving(self.budget, self.rows, self.t + 1)]
         self._keep([i for i, row in enumerate(self.rows) if id(row) in kept])
 
@@ -91,11 +85,9 @@ class Expansion:
             self.scale(radius / norm)
 
     def coefficients(self):
-        """alpha, shape (outputs, terms)."""
         return np.array([row.alpha for row in self.rows]).reshape(-1, self.outputs).T
 
     def run(self, X, y):
-        """Learn from the rows of X in order; return the scores made before each update."""
         return np.array([self.learn(X[i], y[i]) for i in range(len(X))], dtype=float)
 
     def _keep(self, places):
@@ -121,11 +113,9 @@ class ReferenceProjection(Expansion):
         self.step = lambda missing, square: missing / square  # H (11), (12)
 
     def scores(self, x):
-        """f(x, .) + b."""
         return self.f(x) + self.b
 
     def learn(self, x, y):
-        """Learn from one example; return the score or scores made before the update."""
         self.t += 1
         scores = self.scores(x)
         direction, missing, natural = violated(self.loss, scores, y, self.labels)
@@ -193,7 +183,6 @@ class ReferenceALMA(Expansion):
         self.corrections = 0
 
     def learn(self, x, y):
-        """Learn from one example; return the score made before the update."""
         self.t += 1
         score = float(self.f(x)[0])
         k = self.corrections + 1
@@ -216,7 +205,6 @@ class ReferenceBallseptron(Expansion):
         self.radius = radius
 
     def learn(self, x, y):
-        """Learn from one example; return the score made before the update."""
         self.t += 1
         score = float(self.f(x)[0])
         if self.self_value(x) > 0.0:
@@ -244,7 +232,6 @@ class ReferenceROMMA(Expansion):
         self.aggressive = aggressive
 
     def learn(self, x, y):
-        """Learn from one example; return the score made before the update."""
         self.t += 1
         score = float(self.f(x)[0])
         k = self.self_value(x)
@@ -279,7 +266,6 @@ class ReferenceVoted(Expansion):
         self.counts = []
 
     def learn(self, x, y):
-        """Learn from one example; return w.x before the update."""
         self.t += 1
         score = float(self.f(x)[0])
         before = len(self.rows)
@@ -320,5 +306,4 @@ def adatron(kernel, X, y, step=1.0, epochs=10):
 
 
 def adatron_score(kernel, X, y, alpha, x):
-    """f(x) of the above."""
     return math.fsum(a * label * kernel_value(kernel, z, x) for a, label, z in zip(alpha, y, X))

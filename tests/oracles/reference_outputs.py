@@ -42,8 +42,6 @@ UNCAPPED = ("Squared", "SquaredInsensitive", "MulticlassSquared")
 DUST = 1e-12
 
 
-# Labels -------------------------------------------------------------------------------------------------------
-
 #: An ordered list of labels, their kernel kappa and their distance Delta, as matrices in that order.
 LabelSet = namedtuple("LabelSet", "labels kappa Delta")
 
@@ -63,7 +61,6 @@ def taxonomy(parents, labels):
 
 
 def _ancestors(parents, node):
-    """The nodes from `node`, its own ancestor, to the root."""
     path = [node]
     while parents.get(path[-1]) is not None:
         if parents[path[-1]] in path:
@@ -172,7 +169,6 @@ def _margin(name, scalar, y, l, Delta):
 
 
 def _softmax(scores):
-    """p(y | x), V (22), with no positive exponent."""
     e = np.exp(scores - np.max(scores))
     return e / np.sum(e)
 
@@ -196,11 +192,9 @@ class _Outputs:
         self._grams = {}  # k of two terms, by when they were born
 
     def scores(self, x):
-        """f(x, .) + b of the current hypothesis."""
         return self._evaluate("alpha", self._kernels(x)) + self.b
 
     def run(self, X, y=None, weights=None):
-        """Learn from the rows of X in order; return the scores made before each update."""
         made = []
         for i in range(len(X)):
             weight = 1.0 if weights is None else weights[i]
@@ -231,7 +225,6 @@ class _Outputs:
         return self.labels.index(y)
 
     def _join(self, label):
-        """One more label, at the end, with zero coefficients everywhere."""
         self.labels, self.kappa, self.Delta = delta(self.labels + [label])
         self.here = np.append(self.here, True)
         for row in self.rows:
@@ -239,7 +232,6 @@ class _Outputs:
         self.b = np.append(self.b, 0.0)
 
     def _kernels(self, x):
-        """k(x_i, x) for every term."""
         return [kernel_value(self.kernel, row.x, x) for row in self.rows]
 
     def _evaluate(self, which, kernels):
@@ -248,7 +240,6 @@ class _Outputs:
         return np.array([math.fsum(k * m[l] for k, m in zip(kernels, mixed)) for l in range(len(self.labels))])
 
     def _gram(self, row, column):
-        """k of two terms, computed once."""
         key = (row.born, column.born)
         if key not in self._grams:
             self._grams[key] = kernel_value(self.kernel, row.x, column.x, same=row is column)
@@ -284,7 +275,6 @@ class ReferenceNORMA(_Outputs):
     """
 
     def learn(self, x, y=None, weight=1.0):
-        """Learn from one example; return the scores made before the update."""
         self.t += 1
         y = self._position(y)
         scores = self.scores(x)
@@ -326,7 +316,6 @@ class ReferenceILK(_Outputs):
             raise ValueError("this implicit step needs the delta kernel")
 
     def learn(self, x, y=None, weight=1.0):
-        """Learn from one example; return the scores made before the update."""
         self.t += 1
         y = self._position(y)
         f = self._evaluate("alpha", self._kernels(x))
@@ -501,7 +490,6 @@ class ReferenceSVMD(_Outputs):
         self.step_history, self.gv_history = [], []
 
     def learn(self, x, y=None, weight=1.0):
-        """Learn from one example; return the scores made before the update."""
         self.t += 1
         y = self._position(y)
         kernels = self._kernels(x)
@@ -531,7 +519,6 @@ class ReferenceSVMD(_Outputs):
         return scores
 
     def _join(self, label):
-        """One more label: its offset has a step size and a trace as well."""
         super()._join(label)
         self.eta_b, self.v_b = np.append(self.eta_b, self.step[1]["rate"]), np.append(self.v_b, 0.0)
 
@@ -610,7 +597,6 @@ class ReferenceAdaptiveILK(ReferenceSVMD):
         self.penalty = penalty
 
     def learn(self, x, y=None, weight=1.0):
-        """Learn from one example; return the scores made before the update."""
         self.t += 1
         y = self._position(y)
         kernels, C = self._kernels(x), self.penalty
@@ -654,8 +640,7 @@ class ReferenceAdaptiveILK(ReferenceSVMD):
         return scores
 
     def _taken(self, row, S, size, new_scores, y, reach, start):
-        """g with g = size l'' (start - reach g); for a kink, along the row and such that nothing is left of `start`
-        there."""
+        """g = size l'' (start - reach g); for a kink, along the row, so that nothing is left of `start`."""
         if self.loss[0] in ("Logistic", "MulticlassLogistic", "Squared", "SquaredInsensitive", "Huber", "NuHuber"):
             H = size * hessian_of(self.loss, self.scalar, new_scores, y, self.Delta)
             return np.linalg.solve(np.eye(len(row)) + H @ reach, H @ start)

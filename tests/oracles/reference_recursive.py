@@ -19,7 +19,6 @@ def gaussian(width):
 
 
 def columns(y):
-    """Targets with a column for each output."""
     y = np.asarray(y, dtype=float)
     return y[:, None] if y.ndim == 1 else y
 
@@ -34,7 +33,6 @@ class Exact:
         self.kernel, self.noise, self.memory = kernel, noise, memory
 
     def given(self, X, y, weights=None):
-        """Condition on rows at the times 1, 2, ..."""
         weights = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
         counts = weights > 0
         self.now = len(X) + 1
@@ -53,7 +51,6 @@ class Exact:
         return c.T @ np.linalg.solve(C, self.y), prior - c.T @ np.linalg.solve(C, c)
 
     def progressive(self, X, y, weights=None):
-        """(means, standard deviations of f) at each row, given those before it."""
         means, deviations = [], []
         for t in range(len(X)):
             mean, covariance = self.given(X[:t], y[:t],
@@ -109,7 +106,6 @@ class Pieces:
         return self.memory ** (0.5 * times)[:, None] * (np.linalg.solve(self.L, self.kernel(self.X, X)).T @ self.U)
 
     def progressive(self, X, y, weights=None):
-        """(means, standard deviations of f) at each row just before it is learned."""
         y, means, deviations = columns(y), [], []
         weights = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
         if self.X is None:
@@ -172,7 +168,6 @@ class Pieces:
         return equals[np.argmin(self.births[equals])]
 
     def _remove(self, i):
-        """f at the other points is what it was."""
         stay = np.arange(len(self.X)) != i
         mean, covariance = (self.L @ self.U)[stay], (self.L @ self.S @ self.L.T)[np.ix_(stay, stay)]
         self.L = np.linalg.cholesky((self.L @ self.L.T)[np.ix_(stay, stay)])
@@ -181,5 +176,4 @@ class Pieces:
         self.X, self.births = self.X[stay], self.births[stay]
 
     def points(self):
-        """Points, and the rows that wait, the oldest first."""
         return np.vstack([self.X[np.argsort(self.births)], self.waiting])

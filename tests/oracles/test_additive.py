@@ -30,7 +30,6 @@ CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
 
 def library_kernel(spec, **more):
-    """The public kernel of a one-dimensional one, or one of the sums."""
     if spec[0] in SUMS:
         return SUMS[spec[0]](**more)
     if spec[0] == "spline":
@@ -41,7 +40,6 @@ def library_kernel(spec, **more):
 
 
 def points(seed, n=N, d=D):
-    """Points in (0, 1), with few distinct values in the last coordinate and some examples twice."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(0.02, 1.0, size=(n, d))
     X[:, -1] = np.round(X[:, -1], 1) + 0.05
@@ -129,7 +127,6 @@ def assert_close(found, expected, scale):
 
 
 def filled(spec, X, values):
-    """Both trees after the same additions."""
     tree, brute = (kind(spec, X.shape[1], values.shape[1]) for kind in (Tree, BruteTree))
     for x, row in zip(X, values):
         tree.add(x, row)
@@ -260,7 +257,6 @@ def data(loss, seed, n=N):
 
 
 def score(model, X):
-    """f + b whatever the task is."""
     for method in ("score_samples", "decision_function", "predict"):
         if hasattr(model, method):
             return getattr(model, method)(X)
@@ -303,16 +299,19 @@ def compare(make, loss, seed, spec, budget, weighted=False, scale=None):
     return models
 
 
-ALGORITHMS = {"norma": lambda loss, kernel, **more: ok.NORMA(loss, kernel, step=ok.InverseSqrt(0.08),
-                                                             regularization=0.3, **more), "average": lambda loss,
-              kernel, budget, **more: ok.NORMA(loss, kernel, step=0.08, regularization=0.3, average=True, **more),
-              "ilk": lambda loss, kernel, **more: ok.ILK(loss, kernel, step=0.5, regularization=0.1, **more),
-              "svmd": lambda loss, kernel, **more: ok.SVMD(loss, kernel, step=0.02, meta_step=0.05, memory=0.9,
-                                                           regularization=0.2, **more), "svmd exact": lambda loss,
-              kernel, **more: ok.SVMD(loss, kernel, step=0.02, regularization=0.2, exact_norms=True, **more),
-              "pa": lambda loss, kernel, **more: ok.PassiveAggressive(loss, kernel, penalty=0.2, **more),
-              "projection": lambda loss, kernel, **more: ok.Projection(loss, kernel, radius=0.6, **more),
-              "perceptron": lambda loss, kernel, **more: ok.Perceptron(kernel, **more)}
+ALGORITHMS = {
+    "norma": lambda loss, kernel, **more: ok.NORMA(loss, kernel, step=ok.InverseSqrt(0.08), regularization=0.3, **more),
+    "average": lambda loss, kernel, budget, **more: ok.NORMA(loss, kernel, step=0.08, regularization=0.3, average=True,
+                                                             **more),
+    "ilk": lambda loss, kernel, **more: ok.ILK(loss, kernel, step=0.5, regularization=0.1, **more),
+    "svmd": lambda loss, kernel, **more: ok.SVMD(loss, kernel, step=0.02, meta_step=0.05, memory=0.9,
+                                                 regularization=0.2, **more),
+    "svmd exact": lambda loss, kernel, **more: ok.SVMD(loss, kernel, step=0.02, regularization=0.2, exact_norms=True,
+                                                       **more),
+    "pa": lambda loss, kernel, **more: ok.PassiveAggressive(loss, kernel, penalty=0.2, **more),
+    "projection": lambda loss, kernel, **more: ok.Projection(loss, kernel, radius=0.6, **more),
+    "perceptron": lambda loss, kernel, **more: ok.Perceptron(kernel, **more),
+}
 
 
 def makes_no_sense(algorithm, loss, budget, offset=False, **_):

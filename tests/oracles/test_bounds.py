@@ -19,9 +19,6 @@ KERNELS = [ok.Linear(), ok.Gaussian(0.7), ok.Polynomial(2, scale=0.5), ok.Laplac
            ok.Gaussian(1.0) + ok.Noise(0.3)]
 
 
-# ---- Streams with a comparison that is known ----------------------------------------------------------------
-
-
 def still(rng, n):
     """Coefficients of one function, on a few of n points."""
     coefficients = np.zeros(n)
@@ -304,9 +301,6 @@ def test_the_vote_errs_as_its_theorem_has_it():
     assert bounds.voted_perceptron_error(expected_mistakes=1000.0, examples=99) == 1.0
 
 
-# ---- Ensembles ----------------------------------------------------------------------------------------------
-
-
 def test_a_vote_stays_below_its_bound():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 2))
@@ -321,8 +315,6 @@ def test_a_vote_stays_below_its_bound():
     assert bounds.majority_mistakes(mistakes=0, **about) == pytest.approx(
         (math.log(4) - 150 * math.log(0.99)) / math.log(2 / (1 + math.exp(-0.5))))
 
-
-# ---- Arguments ----------------------------------------------------------------------------------------------
 
 GOOD = dict(radius=1.0, margin=2.0, loss=1.0, norm=1.0, path=0.5, squared_path=0.1, examples=10, step=0.5,
             regularization=0.5, learner_margin=1.0, lipschitz=1.0, penalty=1.0, window=5, terms=100, growth=0.3,
@@ -507,13 +499,6 @@ def test_an_audit_has_the_figures_of_a_plain_loop():
         assert found.loss == pytest.approx(loss)
         assert found.risk == pytest.approx(C * loss + lam / 2 * (norms**2).sum(), abs=1e-7)
         assert not hasattr(model, "classes_"), "the model itself has not learned"
-
-
-def test_an_audit_can_compare_with_the_function_0():
-    """One example with both labels: nothing is better than 0."""
-    X, y = np.ones((2, 1)), np.array([1, -1])
-    for line in bounds.audit(ok.Perceptron(ok.Linear(), offset=False), X, y).certificates:
-        assert line.made == 2 <= line.allowed
 
 
 def worst_ratio(seeds, kinds=3):

@@ -120,9 +120,8 @@ def test_projecting(learner, size, tolerance, chunk):
 @each("make", [lambda **o: ok.ROMMA(ok.Gaussian(1.0), **o), lambda **o: ok.ALMA(ok.Gaussian(1.0), **o),
                lambda **o: ok.Projection("hinge", ok.Gaussian(1.0), radius=2.0, **o),
                lambda **o: ok.Projection("multiclass_hinge", ok.Gaussian(1.0), radius=2.0, **o),
-               lambda **o: ok.Projection("graph_hinge", ok.Gaussian(1.0), radius=2.0, labels=ok.Taxonomy({0: 3, 1: 3,
-                                                                                                          2: 4, 3: 4}),
-                                         **o), lambda **o: ok.SVMD("hinge", ok.Gaussian(1.0), exact_norms=True, **o),])
+               lambda **o: ok.Projection("graph_hinge", ok.Gaussian(1.0), radius=2.0, labels=TREE, **o),
+               lambda **o: ok.SVMD("hinge", ok.Gaussian(1.0), exact_norms=True, **o)])
 def test_norms_stay_exact(make, chunk):
     model = make(budget=ok.Projecting(9))
     y = MANY if model._current_loss().task == "multiclass" else SIGNS
@@ -135,8 +134,7 @@ def test_norms_stay_exact(make, chunk):
 
 
 def test_projections_of_many_zeros_do_not_wear_out():
-    """The diagonal of the inverse is kept by sums and differences, which cancel when terms nearly depend on each
-    other."""
+    """The diagonal of the inverse is kept by sums and differences, which cancel."""
     rng = np.random.default_rng(48)
     rows = rng.normal(size=(900, 4)) * (rng.random((900, 4)) > 0.8)
     y = np.where(rows[:, 0] * rows[:, 1] + 0.3 * rng.normal(size=900) > 0, 1, -1)
@@ -166,8 +164,7 @@ def test_projecting_through_folds_and_wipes():
 @each("decay", [0.01, 10.0, 1e3, 1e6])
 @each("loss", ["squared", "hinge"])
 def test_who_is_spanned_does_not_depend_on_chunks(loss, decay):
-    """With this many terms on a plane, residuals of candidates become small; below a part of k(x, x) they are rounding,
-    and nobody's decision."""
+    """Residuals of candidates become small; below a part of k(x, x) they are rounding, nobody's decision."""
     rng = np.random.default_rng(0)
     rng.normal(size=3000)                       # an order in which the least of 1e-10 made 228 or 231 terms
     points = rng.normal(size=(1500, 2))

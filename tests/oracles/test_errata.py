@@ -1,5 +1,4 @@
-"""Every erratum of docs/reference/errata-*.md: what is printed fails, what the page calls right holds, and the library
-has it."""
+"""Every erratum of docs/reference/errata-*.md: what is printed fails, what the page says holds."""
 import numpy as np
 import pytest
 

@@ -6,24 +6,6 @@ from cases import covering, each
 from test_outputs import MULTI
 
 
-def minimizer(objective, low, high):
-    """Golden-section search in extended precision: the minimum of a convex function of one number."""
-    low, high = np.longdouble(low), np.longdouble(high)
-    ratio = (np.sqrt(np.longdouble(5)) - 1) / 2
-    a, b = high - ratio * (high - low), low + ratio * (high - low)
-    at_a, at_b = objective(a), objective(b)
-    for _ in range(110):  # leaves 1e-21 of the interval
-        if at_a <= at_b:
-            high, b, at_b = b, a, at_a
-            a = high - ratio * (high - low)
-            at_a = objective(a)
-        else:
-            low, a, at_a = a, b, at_b
-            b = low + ratio * (high - low)
-            at_b = objective(b)
-    return float((low + high) / 2)
-
-
 NAMES = list("abcd")
 GRAPH = ok.LabelGraph([("a", "b", 0.5), ("b", "c", 1.0), ("c", "d", 0.7), ("d", "a", 1.3)])
 FACTOR = np.random.default_rng(3).normal(size=(4, 2))
@@ -50,7 +32,8 @@ def test_many_outputs(loss, kappa, offset):
     for trial in range(6):
         eta, lam, C = rng.uniform(0.1, 2.0), rng.uniform(0, 1.5), rng.uniform(0.2, 4.0) * 10.0 ** (trial % 3)
         W, b, x, y = rng.normal(size=(4, 2)), offset * rng.normal(size=4), rng.normal(size=2) * 1.5, rng.integers(4)
-        model = ok.ILK(loss, "linear", step=eta, regularization=lam, penalty=C, exact=True, labels=labels, offset=offset)
+        model = ok.ILK(loss, "linear", step=eta, regularization=lam, penalty=C, exact=True, labels=labels,
+                       offset=offset)
         model.partial_fit(x[None], [NAMES[y]])
         engine = model._state.hypothesis
         state = engine.state()
@@ -72,7 +55,8 @@ def test_many_outputs(loss, kappa, offset):
         for step in steps:
             for size in (1e-1, 1e-3, 1e-5):
                 for apart in {0.0, offset * size}:
-                    assert objective(found + size * np.outer(step, x), offsets + apart * step) >= best - 2e-14 * (1 + best)
+                    assert objective(found + size * np.outer(step, x),
+                                     offsets + apart * step) >= best - 2e-14 * (1 + best)
 
 
 @each("loss", MULTI, ids=repr)

@@ -66,6 +66,18 @@ class TestInitial:
         assert not model.__sklearn_is_fitted__()
 
 
+@each("params", [{"kernel": ok.RandomFourier(ok.Gaussian(1.0), 20)}, {"kernel": ok.Nystroem(ok.Gaussian(1.0), 9)},
+                 {"kernel": ok.Nystroem(ok.Gaussian(1.0), 99)}, {"kernel": ok.Gaussian(1.0), "scale": True},
+                 {"kernel": ok.Gaussian(1.0), "scale_target": True}, {"kernel": ok.AdditiveMatern()}], ids=str)
+def test_who_starts_from_a_model_goes_on_as_it_does(params):
+    """Its map and its scalers come along."""
+    start = ok.NORMA("squared", step=0.1, **params).partial_fit(X, TARGETS)
+    model = ok.NORMA("squared", step=0.1, **params).partial_fit(X[::-1], TARGETS[::-1], initial=start)
+    expected = start.partial_fit(X[::-1], TARGETS[::-1])
+    assert (model.t_, expected.t_) == (40, 80)
+    np.testing.assert_allclose(model.predict(NEW), expected.predict(NEW), rtol=1e-9, atol=1e-11)
+
+
 @each("algorithm", [ok.SVMD, ok.ILK])
 @each("offset", [False, True])
 def test_an_adapted_step_knows_the_norm_of_its_start(algorithm, offset):
@@ -85,7 +97,8 @@ def test_an_adapted_step_knows_the_norm_of_its_start(algorithm, offset):
 
 
 class TestStartOfManyLabels:
-    @each("kernel", ["gaussian", "linear", ok.AdditiveExponential(), ok.AdditiveSpline() + ok.AdditiveMatern() + 0.5 + ok.Noise(0.1)], ids=str)
+    @each("kernel", ["gaussian", "linear", ok.AdditiveExponential(),
+                     ok.AdditiveSpline() + ok.AdditiveMatern() + 0.5 + ok.Noise(0.1)], ids=str)
     @each("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
     @each("budget", [None, 30])
     @each("labels", [None, ok.LabelGraph([("c", "a", 1.0), ("a", "d", 2.0), ("d", "b", 1.0)])],

@@ -54,7 +54,6 @@ def stream(loss, kernel, seed, n=N):
 
 
 def in_chunks(model, X, y, weights, rng, **first):
-    """Progressive scores of a stream cut at random places."""
     scores, start = [], 0
     while start < len(X):
         stop = min(len(X), start + int(rng.choice([1, 2, 5, 11, 40])))

@@ -18,10 +18,9 @@ EDGES = [("a", "b", 0.5), ("b", "c", 1.0), ("c", "d", 0.25), ("d", "e", 2.0), ("
 FEATURES = np.random.default_rng(9).normal(size=(5, 3))
 OWN = LabelSet(NAMES, FEATURES @ FEATURES.T,
                np.abs(np.subtract.outer([0.0, 0.3, 1.0, 1.2, 2.0], [0.0, 0.5, 1.0, 1.7, 2.0]) * (1 - np.eye(5))))
-STRUCTURES = {"delta": (None, delta(NAMES)), "taxonomy": (ok.Taxonomy(PARENTS), taxonomy(PARENTS, ["a", "b", "c", "d",
-                                                                                                   "e"])),
-              "graph": (ok.LabelGraph(EDGES), label_graph(EDGES, NAMES)), "own": (ok.Labels(NAMES, OWN.Delta,
-                                                                                            OWN.kappa), OWN)}
+STRUCTURES = {"delta": (None, delta(NAMES)), "taxonomy": (ok.Taxonomy(PARENTS), taxonomy(PARENTS, NAMES)),
+              "graph": (ok.LabelGraph(EDGES), label_graph(EDGES, NAMES)),
+              "own": (ok.Labels(NAMES, OWN.Delta, OWN.kappa), OWN)}
 MULTI = [ok.MulticlassHinge(0.8), ok.NuMulticlassHinge(0.2, 0.6, None), ok.NuMulticlassHinge(0.2, 0.6, 0.2),
          ok.MulticlassLogistic(), ok.MulticlassSquared(), ok.GraphHinge(), ok.NuGraphHinge(0.3, 0.7, None),
          ok.NuGraphHinge(0.3, 0.7, 0.1)]

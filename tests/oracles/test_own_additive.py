@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import onlinekernels as ok
-from onlinekernels._core.trees import Tree
 from cases import each
 from test_additive import points
 
@@ -40,38 +39,9 @@ PAIRS = {  # (left, right), the compiled kernel, and how the oracle knows it
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
 
-@each("pair", PAIRS)
-def test_trees_with_terms_that_come_and_go(pair):
-    (left, right), _, spec = PAIRS[pair]
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        own, compiled = Tree(("own", left, right), 2, 3), Tree(spec, 2, 3)
-        terms = []
-        for _ in range(400):
-            if terms and rng.random() < (0.2 if len(terms) < 150 else 0.8):
-                x, values = terms.pop(int(rng.integers(len(terms))))
-                own.remove(x, values)
-                compiled.remove(x, values)
-            else:
-                x, values = np.round(rng.uniform(0.01, 1.0, 2), 2 if rng.random() < 0.5 else 9), rng.normal(size=3)
-                terms.append((x, values))
-                own.add(x, values)
-                compiled.add(x, values)
-        own._check()
-        for x in rng.uniform(0.0, 1.2, size=(30, 2)):
-            np.testing.assert_allclose(own.evaluate(x), compiled.evaluate(x), **CLOSE)
-        np.testing.assert_allclose(own.component(1, [0.3, 0.9]), compiled.component(1, [0.3, 0.9]), **CLOSE)
-        twin = Tree(("own", left, right), 2, 3)
-        for j in range(2):
-            twin.load(j, *own.contents(j))
-        twin._check()
-        for x in rng.uniform(0.0, 1.2, size=(30, 2)):
-            np.testing.assert_array_equal(twin.evaluate(x), own.evaluate(x))
-
-
-@each("make", [lambda spline, exponential: 0.5 * spline + exponential, lambda spline,
-               exponential: ok.AdditiveMatern() + 0.2 + 2.0 * exponential, lambda spline, exponential: exponential
-               + ok.AdditiveSpline(3, bounds=(-1, 2)) + spline,])
+@each("make", [lambda spline, exponential: 0.5 * spline + exponential,
+               lambda spline, exponential: ok.AdditiveMatern() + 0.2 + 2.0 * exponential,
+               lambda spline, exponential: exponential + ok.AdditiveSpline(3, bounds=(-1, 2)) + spline])
 def test_sums_stay_on_the_trees(make):
     X = points(0)
     models = []

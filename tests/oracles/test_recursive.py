@@ -21,16 +21,11 @@ FIRST = {1, 63, 64, 65, 127, 128, 200, N}  # rows after which predictions are co
 
 
 def exact(kernel=None, **settings):
-    """A model that keeps all rows, as good as the exact process."""
     return KRLS(kernel=kernel or ok.Gaussian(1.3), budget=None, tolerance=1e-12, **settings)
 
 
 def signs(labels, classes):
-    """+1 for the label and -1 for all others."""
     return np.where(np.asarray(labels)[:, None] == np.asarray(classes)[None, :], 1.0, -1.0)
-
-
-# ---- The Gaussian process on all rows -------------------------------------------------------------------------------
 
 
 @each("memory", [0.999, 0.9, 0.3, 1e-3])
@@ -62,8 +57,7 @@ PATHS = {
 
 @pytest.mark.parametrize("path", PATHS)
 def test_the_exact_process_whatever_the_rows(path):
-    """Rows that earlier ones nearly determine, and rows far beyond all of them, in any order: rounding is not
-    amplified."""
+    """Rows that earlier ones nearly determine, or far beyond all: rounding is not amplified."""
     n, errors = 256, []
     for seed in [*SEEDS, 18]:
         for d, width in ((1, 0.03), (1, 0.3), (1, 3.0), (2, 1.0)):
@@ -126,13 +120,6 @@ def test_a_budget_against_the_oracle(seed):
     np.testing.assert_allclose(plain, mean, atol=1e-7)
     assert model.n_terms_ <= budget + PLACE - 1
     model._state.engine._check()
-
-
-# ---- Chunks -----------------------------------------------------------------------------------------------------
-
-
-def sparse(rows):
-    return pytest.importorskip("scipy.sparse").csr_matrix(np.where(rows > 0.3, rows, 0.0))
 
 
 def same_up_to_rounding(model, other, tolerance=1e-8):

@@ -79,8 +79,7 @@ def test_an_abrupt_change_is_noticed(keywords, tmp_path):
 
 @each("keywords", DOUBTING, ids=repr)
 def test_noise_after_thousands_of_exact_targets_is_noticed(keywords):
-    """Within some hundred rows, however little was left of the estimate: it is y that is noisier, and not f that has
-    changed."""
+    """Within some hundred rows: it is y that is noisier, and not f that has changed."""
     rng = np.random.default_rng(3)
     rows = rng.uniform(-3, 3, size=(2400, 2))
     f = np.sin(rows[:, 0]) * rows[:, 1]
@@ -154,10 +153,10 @@ def test_the_noise_can_be_estimated(true, targets):
     assert KRLS(noise=0.25).partial_fit(rows, y).noise_ == 0.25
 
 
-HARD = {"copies": lambda rng, n: rng.normal(size=(n, 2))[rng.integers(5, size=n)], "constant": lambda rng,
-        n: np.ones((n, 3)), "one constant": lambda rng, n: np.column_stack([rng.normal(size=n), np.full(n, 7.0)]),
-        "line": lambda rng, n: rng.uniform(size=(n, 1)), "zeros": lambda rng, n: np.zeros((n, 2)), "far": lambda rng,
-        n: 1e6 + rng.uniform(size=(n, 1))}
+HARD = {"copies": lambda rng, n: rng.normal(size=(n, 2))[rng.integers(5, size=n)],
+        "constant": lambda rng, n: np.ones((n, 3)), "zeros": lambda rng, n: np.zeros((n, 2)),
+        "one constant": lambda rng, n: np.column_stack([rng.normal(size=n), np.full(n, 7.0)]),
+        "line": lambda rng, n: rng.uniform(size=(n, 1)), "far": lambda rng, n: 1e6 + rng.uniform(size=(n, 1))}
 
 
 @covering(2)

@@ -11,14 +11,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")
 N, LETTERS = 50, "abcdef"
 KERNELS = {"terms": ok.Gaussian(1.2), "weights": ok.Linear(), "trees": ok.AdditiveExponential(0.7), "objects": dot}
 # With classes= or without, steps of these do not differ: they follow no other label.
-ALGORITHMS = {"norma": lambda kernel, **more: ok.NORMA("multiclass_squared", kernel, step=0.1, regularization=0.05,
-                                                       **more), "ilk": lambda kernel,
-              **more: ok.ILK("multiclass_squared", kernel, step=0.7, regularization=0.05, **more),
-              "silk": lambda kernel, **more: ok.SILK("multiclass_squared", kernel, **{"budget": None, **more})}
+ALGORITHMS = {
+    "norma": lambda kernel, **more: ok.NORMA("multiclass_squared", kernel, step=0.1, regularization=0.05, **more),
+    "ilk": lambda kernel, **more: ok.ILK("multiclass_squared", kernel, step=0.7, regularization=0.05, **more),
+    "silk": lambda kernel, **more: ok.SILK("multiclass_squared", kernel, **{"budget": None, **more}),
+}
 
 
 def stream(seed, n=N, late=True):
-    """Labels that come one after another."""
     rng = np.random.default_rng(seed)
     latest = np.arange(n) // 8 + 1 if late else np.full(n, 6)
     places = [int(rng.integers(min(6, limit))) for limit in latest]
@@ -38,7 +38,6 @@ def in_chunks(model, X, y, rng):
 
 
 def columns(model, X, order):
-    """Scores of some labels."""
     classes = model.classes_.tolist()
     return model.decision_function(X)[:, [classes.index(label) for label in order]]
 
@@ -80,8 +79,7 @@ class Own(ok.Loss):
       ids=repr)
 @each("algorithm", ["norma", "svmd", "own"])
 def test_budgets_weigh_the_same_outputs_in_chunks(algorithm, budget):
-    """A chunk knows how many labels will join: then there are as many outputs that are ahead, all the same, or are 0
-    yet."""
+    """A chunk knows how many labels will join: so many outputs are ahead, all the same, or 0 yet."""
     loss = Own() if algorithm == "own" else "multiclass_squared"
     more = {} if algorithm == "svmd" else {"step": 0.9, "regularization": 0.05}
     make = ok.SVMD if algorithm == "svmd" else ok.NORMA
