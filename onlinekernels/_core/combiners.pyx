@@ -1662,6 +1662,8 @@ cdef class TargetFences:
         beyond = np.abs(state["beyond"])
         if not (beyond <= state["t"]).all() or (beyond != np.floor(beyond)).any():
             raise ValueError("beyond is not a number of targets")
+        if (state["least"] > state["largest"]).any():
+            raise ValueError("least is beyond largest")
 
 
 cdef double believed(double residual, double reach) noexcept nogil:
