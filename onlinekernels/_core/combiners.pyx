@@ -1036,7 +1036,8 @@ cdef class AveragedRanks(Combiner):
     little until it is made up for. Where it reaches `patience`, a burst has become the ordinary state.
 
     Rows that alert are marked in `held` by 1, so that no member keeps them, until there have been so many; and rows
-    after nearly as many by 2, until some are made up for: they are not what features are scaled by.
+    after nearly as many by 2, until some are made up for, unless the past fades: they are not what features are scaled
+    by.
 
     Parameters
     ----------
@@ -1097,12 +1098,12 @@ cdef class AveragedRanks(Combiner):
                 holds, counts = waits, not waits
             self.excess = fmax(0.0, self.excess + alert - self.nu)
         if held != NULL:
-            held[0] = 1 if holds else 2 if self.excess > 0.9 * self.patience > 0.0 else 0
+            held[0] = 1 if holds else 2 if not self.each.memory and self.excess > 0.9 * self.patience > 0.0 else 0
         return counts
 
     cdef double most_tokens(self) noexcept nogil:
         """So few that a burst is not what the level is a quantile of."""
-        return fmin(TOKENS, fmax(1.0, 0.5 * self.nu * <double> min(self.latest.t, self.latest.size)))
+        return fmin(TOKENS, fmax(1.0, 0.25 * self.nu * <double> min(self.latest.t, self.latest.size)))
 
     cdef double share(self) noexcept nogil:
         """Of the latest means, those that alerts are below."""
