@@ -23,7 +23,8 @@ from onlinekernels import OnlineKernelClassifier, OnlineKernelRegressor  # noqa:
 
 CHUNK, FIRST = 500, 100
 STREAMS = {
-    "classes": ["elec2", "sea", "outdoor", "banana", "2cht", "moving_squares", "phishing", "usps", "chessboard", "nsl_kdd"],
+    "classes": ["elec2", "sea", "outdoor", "banana", "2cht", "moving_squares", "phishing", "usps", "chessboard",
+                "nsl_kdd"],
     "numbers": ["airfoil", "bike_hour", "california", "concrete", "kin8nm", "power_plant", "wine_red", "laser", "lorenz",
                 "mackey_glass", "co2", "sunspots"],
 }
