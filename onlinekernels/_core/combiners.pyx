@@ -1617,8 +1617,8 @@ cdef class TargetFences:
 
     cdef bint is_plausible(self, double y, Py_ssize_t j) noexcept nogil:
         """Whether a target is not far beyond all that were believed."""
-        cdef double room = PLAUSIBLE * (self.largest_data[j] - self.least_data[j])
-        return self.least_data[j] - room <= y <= self.largest_data[j] + room
+        cdef double margin = PLAUSIBLE * (self.largest_data[j] - self.least_data[j])
+        return self.least_data[j] - margin <= y <= self.largest_data[j] + margin
 
     cdef void set_range(self, Py_ssize_t j) noexcept nogil:
         """That of the first targets, but for outliers."""
