@@ -2,7 +2,8 @@
 
 The pages are plain Markdown that reads well on its own and runs as doctests. Three things are added when Sphinx
 reads them: behind `index.md` the table of contents, which is the order of the links there, by its headings; cards in
-the place of list items there that begin with a picture; and behind `gallery.md` all pictures with their code.
+the place of list items there that begin with a picture, with thumbnails; and behind `gallery.md` all pictures with
+their code.
 """
 import ast
 import os
@@ -22,7 +23,7 @@ author = "The onlinekernels developers"
 copyright = author
 version = release = onlinekernels.__version__
 
-extensions = ["myst_parser", "sphinx_design", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx_copybutton", "sphinx_design", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 html_math_renderer = "mathml"
 exclude_patterns = ["_build", "benchmarks", "experiments", "images"]
@@ -35,6 +36,9 @@ html_css_files = ["site.css"]
 smartquotes_action = "D"  # dashes only: quotes stay as they are typed
 highlight_language = "none"  # formulas are no Python; examples say what they are
 toc_object_entries_show_parents = "hide"
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # what is copied has no prompts, and no output
+copybutton_prompt_is_regexp = True
 
 myst_heading_anchors = 4  # links such as components.md#float32
 myst_links_external_new_tab = False
@@ -51,6 +55,7 @@ napoleon_use_rtype = False
 # ---- The table of contents ------------------------------------------------------------------------
 
 LINK = re.compile(r"\[[^]]*\]\(([\w/-]+)\.md\)")
+CARD_WIDTH = 400  # pixels
 CARD = re.compile(r"- !\[([^]]*)\]\(([^)]+)\)\s+\[([^]]*)\]\(([^)]+)\.md\):\s+((?:.|\n  )*)\n")
 
 
@@ -71,11 +76,23 @@ def contents(index):
     )
 
 
+def thumbnail(picture):
+    """The address of a picture of the size that a card has, with twice the pixels."""
+    from PIL import Image
+
+    made = HERE / "_build" / "thumbnails" / Path(picture).name
+    made.parent.mkdir(parents=True, exist_ok=True)
+    with Image.open(HERE / picture) as image:
+        image.thumbnail((2 * CARD_WIDTH, 2 * CARD_WIDTH), Image.Resampling.LANCZOS)
+        image.convert("P", palette=Image.Palette.ADAPTIVE).save(made, optimize=True)
+    return f"/{made.relative_to(HERE).as_posix()}"
+
+
 def cards(text):
     """List items that begin with a picture become cards, those that follow each other one grid."""
     def card(match):
         alt, picture, title, page, words = match.groups()
-        options = [f":img-top: {picture}", f":img-alt: {alt}", f":link: {page}", ":link-type: doc"]
+        options = [f":img-top: {thumbnail(picture)}", f":img-alt: {alt}", f":link: {page}", ":link-type: doc"]
         return "\n".join([f":::{{grid-item-card}} {title}", *options, "", words, ":::", ""])
 
     def grid(run):

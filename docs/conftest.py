@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items):
 
 
 def run(command):
-    """What `onlinekernels command` prints, folded to the width of a page; tables without their last column, times."""
+    """What `onlinekernels command` prints, folded to the width of a page."""
     from onlinekernels.__main__ import main
 
     said = io.StringIO()
@@ -39,7 +39,7 @@ def run(command):
         except SystemExit as end:
             status = end.code
     for line in said.getvalue().splitlines():
-        print(line[4:-12] if line.startswith("    ") else textwrap.fill(line, 88))
+        print(line[4:] if line.startswith("    ") else textwrap.fill(line, 88))
     if status:
         print("exit status", status)
 

@@ -48,7 +48,7 @@ __all__ = [
     *_budgets.__all__[1:],  # without their base
     "Bank",
     "KernelHebbian",
-    *(name for name in _kernels.__all__ if name != "plot_components"),
+    *_kernels.__all__,
     "LabelGraph",
     "Labels",
     "Taxonomy",

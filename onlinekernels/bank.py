@@ -53,9 +53,8 @@ class Bank(Parameterized):
     loss : Loss, str or None
         A loss of one output: two classes, regression or novelty. None is `Hinge()`.
     kernel : Gaussian, Linear, their names, or None
-        None is a `Gaussian` whose width follows the number of features d: 0.3 sqrt(d) for classes, 0.5 sqrt(d) for
-        numbers, sqrt(d) for novelty. That is for features of the size of 1: all models share it, whatever their rows
-        are.
+        None is a `Gaussian` of width 0.3 sqrt(d) for classes, 0.5 sqrt(d) for numbers and sqrt(d) for novelty, where d
+        is the number of features: for features of the size of 1, as all models share it.
     n_models : int or None
         Number of models, which are numbered from 0. None: models have keys.
     rule : "silk" or "norma"
@@ -70,8 +69,7 @@ class Bank(Parameterized):
     penalty : float or None
         For "silk", how much a loss counts against staying where the function is; positive. None is 1. "norma" has none.
     offset : bool or None
-        Learn an offset beside each function; it is not regularized. None is True for a `Linear` kernel, which otherwise
-        goes through 0.
+        Learn an offset beside each function, which is not regularized. None is True for a `Linear` kernel.
     threads : int
         Threads that share the models of a call; from 1 to 1024.
 
@@ -80,9 +78,7 @@ class Bank(Parameterized):
     keys_ : list
         Keys of the models, in the order of their appearance; their numbers for ``n_models=``.
     t_, n_terms_, intercept_, margin_ or width_ : array of shape (n_models,)
-        Of each model, in the order of `keys_`.
-    classes_
-        The two labels, which all models share.
+        Of each model, in the order of `keys_`. All models share `classes_`, two labels.
 
     Notes
     -----
@@ -171,42 +167,35 @@ class Bank(Parameterized):
             return self._visit(X, y, keys, active, classes, learning=True)
 
     def _visit(self, X, y, keys, active, classes, learning):
-        """Scores of rows, which are learned if `learning`; all that can be refused is refused here."""
-        models = self._models
-        if models is None:
-            plan, dtype = self._checked_plan(), None
-        else:
-            plan, dtype = self._plan, models.dtype
-        threads = self._checked_threads()
-        X = validation.check_points(X, n_features=plan.n_features, dtype=dtype, finite=active is None, owner="Bank")
-        n = len(X)
-        if active is not None:
-            active = checked_mask(active, n)
-            if not all_finite(X):
-                validation.check_points(np.where(active[:, None], X, 0))
-        numbers, new_keys = self._numbers(plan, keys, n, active)
-        if learning:
-            y, labels = targets(plan, self._labels, y, n, active, classes)
-            models = models or Models(dtype=X.dtype, **plan.core())
-            return self._run(plan, models, X, y, labels, numbers, new_keys, active, threads)
-        if models is None:
-            raise validation.not_fitted(self)
-        return self._run(plan, models, X, None, None, numbers, None, active, threads)
-
-    def _run(self, plan, models, X, y, labels, numbers, new_keys, active, threads):
-        """Scores of checked rows, which are learned unless new_keys is None.
+        """Scores of rows, which are learned if `learning`; what can be refused is refused before the first row.
 
         An error or Ctrl-C stops before the first piece or between two; the exception says how many rows were learned.
         """
-        learning, known, visited = new_keys is not None, models.n, models.visited
-        n = plan.n_models or known + len(new_keys or ())
+        plan, models = self._plan, self._models
+        if models is None:
+            plan = self._checked_plan()
+            if not learning:
+                raise validation.not_fitted(self)
+        threads, dtype = self._checked_threads(), None if models is None else models.dtype
+        X = validation.check_points(X, n_features=plan.n_features, dtype=dtype, finite=active is None, owner="Bank")
+        if active is not None:
+            active = checked_mask(active, len(X))
+            if not all_finite(X):
+                validation.check_points(np.where(active[:, None], X, 0))
+        numbers, new_keys = self._numbers(plan, keys, len(X), active)
+        labels = None
+        if learning:
+            y, labels = targets(plan, self._labels, y, len(X), active, classes)
+            models = models or Models(dtype=X.dtype, **plan.core())
+        known, visited = models.n, models.visited
+        n = plan.n_models or known + (len(new_keys) if learning else 0)
         scores = np.empty(len(X)) if numbers is None and active is None else np.full(len(X), np.nan)
         if numbers is not None:
             if active is not None:
                 numbers, active = np.where(active, numbers, -1), None
             scores[numbers >= n] = 0.0  # a key that has not appeared scores like a new model
         several = len(X) > plan.rows_at_a_time
-        how = {"threads": threads, "learning": learning, "labels": labels, "keys": new_keys}
+        how = {"threads": threads, "learning": learning, "labels": labels, "keys": new_keys if learning else None}
         how["active"] = None if active is None else active.view(np.uint8)
         if several and learning and numbers is not None:
             how["failed"] = np.zeros(-(-n // LANES) * LANES, dtype=np.uint8)
@@ -215,12 +204,11 @@ class Bank(Parameterized):
             if learning:
                 models.reserve(n)
             for rows, groups, (first, last) in pieces(len(X), numbers, n, plan.rows_at_a_time):
-                if several and new_keys:  # a key appears with its first row
+                if several and how["keys"]:  # a key appears with its first row
                     n = max(models.n, 1 + int(numbers[rows].max()))
                     how["keys"] = dict(islice(new_keys.items(), models.n - known, n - known))
-                length = rows.stop - rows.start
-                visit = models.visit(X, y, scores, groups=groups, first=first, last=last, rows=length, n=n, **how)
-                outcomes.append(visit)
+                outcomes.append(models.visit(X, y, scores, groups=groups, first=first, last=last,
+                                             rows=rows.stop - rows.start, n=n, **how))
         except BaseException as error:
             if learning:
                 error.rows_learned = models.visited - visited
@@ -249,8 +237,7 @@ class Bank(Parameterized):
             if task == "regression":
                 return scores
             if task == "novelty":
-                answers = self._ordinary(scores, keys)
-                return np.where(np.isnan(scores), 0, np.where(answers, 1, -1))
+                return np.where(np.isnan(scores), 0, np.where(self._ordinary(scores, keys), 1, -1))
             labels = self._labels.decode(scores[:, None])
             if active is not None:
                 labels = labels.astype(object)
@@ -274,18 +261,21 @@ class Bank(Parameterized):
 
     def __contains__(self, key):
         with self._lock:
-            try:
-                self._number(key)
-            except KeyError:
-                return False
-            return True
+            return self._number(key) is not None
 
     def _number(self, key):
-        if self._models is not None:
-            number = self._index.get(key) if self._plan.n_models is None else key
-            if number is not None and 0 <= number < self._models.n:
-                return number
-        raise KeyError(f"The bank has no model for {key!r}.")
+        """The number of a key's model, None if it has none."""
+        if self._models is None:
+            return None
+        number = self._index.get(key) if self._plan.n_models is None else key
+        return number if number is not None and 0 <= number < self._models.n else None
+
+    def _gathered(self, keys):
+        """What the models of some keys have learned."""
+        numbers = [self._number(key) for key in keys]
+        if None in numbers:
+            raise KeyError(f"The bank has no model for {keys[numbers.index(None)]!r}.")
+        return self._models.gather(numbers)
 
     def model(self, key: Any) -> Any:
         """The model of a key (a number with ``n_models=``) as an ordinary fitted model, which continues identically.
@@ -293,12 +283,11 @@ class Bank(Parameterized):
         It is a copy: what it learns from then on does not come back to the bank.
         """
         with self._lock:
-            number = self._number(key)
-            learned = {name: array[0] for name, array in self._models.gather([number]).items()}
+            learned = {name: array[0] for name, array in self._gathered([key]).items()}
             model = self._plan.blank()
             if learned["t"] == 0:
                 return model
-            points, alpha = self._models.terms(number)
+            points, alpha = self._models.terms(self._number(key))
             start = points if len(points) else np.zeros((1, self._plan.n_features), dtype=self._models.dtype)
             state = State.first(self._plan.plan, start, self._labels)
             state.hypothesis.begin_from(np.array([learned["offset"]]), points, alpha[None])
@@ -347,8 +336,7 @@ class Bank(Parameterized):
         with self._lock:
             if self._attribute().n_models is not None:
                 raise ValueError("take is for banks with keys; this one has n_models=.")
-            part = keys, self._models.gather([self._number(key) for key in keys])
-            labels = self._labels
+            part, labels = (keys, self._gathered(keys)), self._labels
         for key in repeated(keys):
             raise ValueError(f"keys must differ. Got {key!r} twice.")
         return self._with_models([part], labels)
@@ -370,9 +358,8 @@ class Bank(Parameterized):
                 raise ValueError(f"Banks to be joined must have the same parameters. Got {first!r} and {bank!r}.")
             with bank._lock:
                 if bank._labels is not None and bank.classes_.tolist() != labels.classes.tolist():
-                    raise ValueError(
-                        f"Banks to be joined must have the same classes. Got {labels.classes} and {bank.classes_}."
-                    )
+                    what = f"Got {labels.classes} and {bank.classes_}."
+                    raise ValueError(f"Banks to be joined must have the same classes. {what}")
                 parts.append((bank.keys_, bank._models.gather(np.arange(bank._models.n))))
         for key in repeated(key for keys, _ in parts for key in keys):
             raise ValueError(f"Banks to be joined must not share keys. {key!r} is in two of them.")
@@ -405,13 +392,9 @@ class Bank(Parameterized):
         """(number of each row's model, keys that are new with their numbers); None without keys: row m is model m's."""
         if keys is None:
             if plan.n_models is None:
-                raise ValueError(
-                    "This bank has a model for each key: pass keys=..., or give n_models= when you make it."
-                )
+                raise ValueError("This bank has a model for each key: pass keys=..., or give n_models= to the bank.")
             if n != plan.n_models:
-                raise ValueError(
-                    f"X must have a row for each of the {plan.n_models} models. Got {n} rows; pass keys=..."
-                )
+                raise ValueError(f"X must have a row for each of the {plan.n_models} models. Got {n}; pass keys=...")
             return None, {}
         if plan.n_models is not None:
             return checked_numbers(keys, n, plan.n_models), {}
@@ -421,10 +404,8 @@ class Bank(Parameterized):
             new_keys = {}
             for i, number in enumerate(known):
                 if number is None:
-                    if active is not None and not active[i]:
-                        known[i] = 0
-                        continue
-                    known[i] = new_keys.setdefault(keys[i], len(index) + len(new_keys))
+                    is_left_out = active is not None and not active[i]
+                    known[i] = 0 if is_left_out else new_keys.setdefault(keys[i], len(index) + len(new_keys))
         except TypeError as error:
             raise TypeError(f"keys must be hashable, such as numbers, strings or tuples: {error}.") from error
         if any(key != key for key in new_keys):
@@ -435,15 +416,15 @@ class Bank(Parameterized):
 
     def save(self, path: Path) -> None:
         """Write the bank to one .npz file, for `Bank.load` to continue bit for bit; keys are numbers or strings."""
-        with self._lock:
-            learned = self._to_dict()
+        state = self.__getstate__()
+        learned = state["learned"]
         arrays: dict[str, Array] = {}
         if learned is not None:
             if any(type(key) not in (bool, int, float, str) for key in learned["keys"] or ()):
                 raise TypeError("Keys must be numbers or strings to be saved. Pickle the bank instead.")
             learned |= {part: files.encoded(learned[part], arrays) for part in ("params", "models")}
-        params = files.encoded(self.get_params(deep=False), arrays)
-        files.write(os.fspath(path), {"algorithm": "Bank", "params": params, "state": learned}, arrays, Bank._of_file)
+        header = {"algorithm": "Bank", "params": files.encoded(state["params"], arrays), "state": learned}
+        files.write(os.fspath(path), header, arrays, Bank._of_file)
 
     @staticmethod
     def load(path: Path) -> Bank:
@@ -461,17 +442,21 @@ class Bank(Parameterized):
             bank._restore({**learned, **{part: files.decoded(learned[part], arrays) for part in ("params", "models")}})
         return bank
 
-    def _to_dict(self):
-        """What is learned, as plain values and arrays; None if nothing is."""
-        if self._models is None:
-            return None
-        return {
-            "params": self._plan.params,
-            "dtype": self._models.dtype.str[1:],
-            "keys": list(self._index) if self._plan.n_models is None else None,
-            "labels": None if self._labels is None else self._labels.state(),
-            "models": self._models.gather(np.arange(self._models.n)),
-        }
+    def __getstate__(self):
+        """Parameters and what is learned, as plain values and arrays; None if nothing is."""
+        with self._lock:
+            return {"params": self.get_params(deep=False), "learned": None if self._models is None else {
+                "params": self._plan.params,
+                "dtype": self._models.dtype.str[1:],
+                "keys": list(self._index) if self._plan.n_models is None else None,
+                "labels": None if self._labels is None else self._labels.state(),
+                "models": self._models.gather(np.arange(self._models.n)),
+            }}
+
+    def __setstate__(self, state):
+        self.__init__(**state["params"])
+        if state["learned"] is not None:
+            self._restore(state["learned"])
 
     def _restore(self, learned):
         plan = Bank(**learned["params"])._checked_plan()
@@ -481,7 +466,7 @@ class Bank(Parameterized):
         if (keys is None) != (plan.n_models is not None) or (learned["labels"] is None) != (plan.loss.task != "binary"):
             raise ValueError("the keys or labels do not fit the parameters")
         n = plan.n_models if keys is None else len(keys)
-        index = {} if keys is None else dict(zip(keys, range(n)))
+        index = dict(zip(keys or (), range(n)))
         if keys is not None and len(index) != n:
             raise ValueError("two models have the same key")
         models = Models(dtype=learned["dtype"], **plan.core())
@@ -489,15 +474,6 @@ class Bank(Parameterized):
         models.admit(learned["models"], n, index)
         models.labels = None if learned["labels"] is None else BinaryLabels.restore(learned["labels"])
         self._plan, self._models = plan, models
-
-    def __getstate__(self):
-        with self._lock:
-            return {"params": self.get_params(deep=False), "learned": self._to_dict()}
-
-    def __setstate__(self, state):
-        self.__init__(**state["params"])
-        if state["learned"] is not None:
-            self._restore(state["learned"])
 
     def _check(self):
         """Assert every invariant."""
@@ -514,12 +490,13 @@ def raise_failure(outcomes, learning):
     row, reason = min(((row, reason) for _, row, reason in outcomes if row >= 0), default=(-1, 0))
     if row < 0:
         return
-    learned = sum(count for count, _, _ in outcomes)
-    error = FloatingPointError(
-        f"Row {row} of X cannot be learned: {REASONS[reason]}. Its model stopped there; the other rows, {learned} "
-        "in all, were learned." if learning else f"Row {row} of X has no finite score: {REASONS[reason]}."
-    )
-    error.rows_learned = learned if learning else 0
+    learned, what = 0, f"has no finite score: {REASONS[reason]}."
+    if learning:
+        learned = sum(count for count, _, _ in outcomes)
+        rest = f"Its model stopped there; the other rows, {learned} in all, were learned."
+        what = f"cannot be learned: {REASONS[reason]}. {rest}"
+    error = FloatingPointError(f"Row {row} of X {what}")
+    error.rows_learned = learned
     raise error
 
 
@@ -537,18 +514,14 @@ class BankPlan:
         plan = self.plan = self.blank()._plan().resolved(defaults.Data(bank.n_features))
         self.loss = plan.loss
         if plan.loss.task == "multiclass" or not plan.loss.is_compiled():
-            raise ValueError(
-                f"A Bank takes a built-in loss of two classes, of regression or of novelty. Got {plan.loss!r}."
-            )
+            raise ValueError(f"A Bank takes a built-in loss of two classes, regression or novelty. Got {plan.loss!r}.")
         if plan.loss.margin_step == LOG:
             raise ValueError("A Bank has no margin_step='log'. Use a number or None.")
         if type(plan.kernel) not in (Gaussian, Linear):
             raise ValueError(f"A Bank takes a Gaussian or a Linear kernel. Got {plan.kernel!r}.")
         if type(plan.budget) not in (Recent, Smallest) or plan.budget.size > MOST_TERMS:
-            raise ValueError(
-                f"The 'budget' of a Bank must be an integer, Recent or Smallest of at most {MOST_TERMS} terms. "
-                f"Got {self.params['budget']!r}."
-            )
+            expected = f"an integer, Recent or Smallest of at most {MOST_TERMS} terms"
+            raise ValueError(f"The 'budget' of a Bank must be {expected}. Got {self.params['budget']!r}.")
         if plan.rule.adapts_step or plan.rule.step.is_own():
             raise ValueError(f"A Bank has no step={plan.rule.step!r}. Use Fixed, InverseSqrt or Decaying.")
         blocks = PIECE // (plan.budget.size * (self.n_features + 4) * LANES)
@@ -570,15 +543,10 @@ class BankPlan:
         gaussian, rule = isinstance(self.plan.kernel, Gaussian), self.plan.rule
         implicit = isinstance(rule, Implicit)
         return {
-            "loss": self.loss.core(),
-            "step": rule.step.core(),
-            "implicit": implicit,
-            "regularization": rule.regularization,
-            "penalty": rule.penalty if implicit else 1.0,
-            "recent": isinstance(self.plan.budget, Recent),
-            "slots": int(self.plan.budget.size),
-            "offset": self.plan.offset,
-            "gamma": self.plan.kernel.ops()[0]["a"] if gaussian else None,
+            "loss": self.loss.core(), "step": rule.step.core(), "implicit": implicit,
+            "regularization": rule.regularization, "penalty": rule.penalty if implicit else 1.0,
+            "recent": isinstance(self.plan.budget, Recent), "slots": int(self.plan.budget.size),
+            "offset": self.plan.offset, "gamma": self.plan.kernel.ops()[0]["a"] if gaussian else None,
             "n_features": self.n_features,
         }
 
@@ -591,40 +559,35 @@ class BankPlan:
 def as_keys(keys, n):
     """n keys as a list; numpy's numbers become Python's, which are equal and hash faster."""
     if isinstance(keys, str) or not hasattr(keys, "__len__"):
-        raise TypeError(
-            f"keys must be a list or array with a key for each row of X. Got {type(keys).__name__} instead."
-        )
+        raise TypeError(f"keys must be a list or array with a key for each row of X. Got {type(keys).__name__} instead.")
     if isinstance(keys, (list, tuple)):
         keys = [key.item() if isinstance(key, np.generic) else key for key in keys]
+    elif (keys := np.asarray(keys)).ndim != 1:
+        raise ValueError(f"keys must be one-dimensional. Got an array of shape {keys.shape} instead.")
     else:
-        keys = np.asarray(keys)
-        if keys.ndim != 1:
-            raise ValueError(f"keys must be one-dimensional. Got an array of shape {keys.shape} instead.")
         keys = keys.tolist()
     validation.check_length(keys, n, "keys")
     return keys
 
 
 def pieces(n, numbers, n_models, rows):
-    """The n rows of a call, so many at a time: (slice, groups or None, (first block, end of blocks))."""
+    """The n rows of a call, so many at a time: (slice, groups or None, (first block, end of blocks)).
+
+    Groups are (blocks that have rows, where the rows of each lane begin, rows in that order), without rows that have no
+    model.
+    """
     for begin in range(0, n, rows):
         end = min(begin + rows, n)
         if numbers is None:
             yield slice(begin, end), None, (begin // LANES, -(-end // LANES))
-        else:
-            blocks, starts, order = grouped(numbers[begin:end], n_models)
-            yield slice(begin, end), (blocks, starts, order + begin if begin else order), (0, len(blocks))
-
-
-def grouped(numbers, n_models):
-    """(blocks that have rows, where the rows of each lane begin, rows in that order); rows without a model left out."""
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    known = slice(np.searchsorted(ordered, 0), np.searchsorted(ordered, n_models))
-    order, ordered = np.ascontiguousarray(order[known]), ordered[known]
-    blocks = np.unique(ordered // LANES)
-    starts = np.searchsorted(ordered, blocks[:, None] * LANES + np.arange(LANES + 1))
-    return blocks, np.ascontiguousarray(starts, dtype=np.int64), order.astype(np.int64, copy=False)
+            continue
+        order = np.argsort(numbers[begin:end], kind="stable")
+        ordered = numbers[begin:end][order]
+        known = slice(np.searchsorted(ordered, 0), np.searchsorted(ordered, n_models))
+        order, ordered = order[known].astype(np.int64) + begin, ordered[known]
+        blocks = np.unique(ordered // LANES)
+        starts = np.searchsorted(ordered, blocks[:, None] * LANES + np.arange(LANES + 1))
+        yield slice(begin, end), (blocks, np.ascontiguousarray(starts, dtype=np.int64), order), (0, len(blocks))
 
 
 def checked_numbers(keys, n, n_models):
@@ -642,10 +605,8 @@ def checked_mask(active, n):
     """Which of n rows count, as booleans."""
     active = np.asarray(active)
     if active.dtype != bool or active.shape != (n,):
-        raise ValueError(
-            f"active must hold a boolean for each of the {n} rows of X. Got dtype {active.dtype} and shape "
-            f"{active.shape} instead."
-        )
+        got = f"Got dtype {active.dtype} and shape {active.shape} instead."
+        raise ValueError(f"active must hold a boolean for each of the {n} rows of X. {got}")
     return np.ascontiguousarray(active)
 
 
@@ -656,8 +617,7 @@ def targets(plan, labels, y, n, active=None, classes=None):
         return None, None
     rows = slice(None) if active is None else active
     if task == "regression":
-        if active is not None:
-            y = validation.check_column(y, n)[rows]
+        y = y if active is None else validation.check_column(y, n)[rows]
         some = validation.check_targets(y, n if active is None else len(y))
     else:
         column = label_column(y, n)[rows]

@@ -5,9 +5,9 @@ import numbers
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onlinekernels._core.budgets import (MergingBudget, ProjectingBudget, QuantizedBudget, RandomBudget, RecentBudget,
-                                         RedundantBudget, ShrinkingBudget, SmallestBudget, SublinearBudget,
-                                         UnlimitedBudget, WindowBudget)
+from onlinekernels._core.budgets import (AbsorbingBudget, ImportanceBudget, MergingBudget, ProjectingBudget,
+                                         QuantizedBudget, RandomBudget, RecentBudget, RedundantBudget, ShrinkingBudget,
+                                         SmallestBudget, SublinearBudget, UnlimitedBudget, WindowBudget)
 from onlinekernels.base.params import Parameterized
 from onlinekernels.base.validation import (
     bad_parameter, check_count, check_flag, check_integer, check_part, check_positive, check_share,
@@ -16,10 +16,8 @@ from onlinekernels.base.validation import (
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any
 
-__all__ = [
-    "Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear", "RandomRemoval", "Redundant", "Merging",
-    "Projecting", "Quantized", "Reservoir", "Shrinking",
-]
+__all__ = ["Budget", "Unlimited", "Recent", "Window", "Smallest", "Sublinear", "RandomRemoval", "Redundant", "Merging",
+           "Projecting", "Absorbing", "Quantized", "Reservoir", "Shrinking"]
 
 
 def check_seed(owner, name):
@@ -28,9 +26,9 @@ def check_seed(owner, name):
 
 
 def check_norms(budget, plan):
-    """ValueError if a rule needs |f| exact under a budget that moves terms."""
+    """ValueError if a rule needs |f| exact under a budget that moves terms, or some of their coefficients."""
     if plan.rule.exact_norms:
-        raise ValueError(f"budget={budget!r} moves points, so that |f| cannot be kept exact here. Use Projecting.")
+        raise ValueError(f"budget={budget!r} moves terms, so that |f| cannot be kept exact here. Use Projecting.")
 
 
 class Budget(Parameterized):
@@ -176,9 +174,8 @@ class Smallest(_OfTerms):
 class Sublinear(_Latest):
     """A window of max(start, ceil(t^exponent)) examples (K Thm 6).
 
-    The theorem wants an exponent between 1/2 and 1, and `start` at its t_0, which is huge when
-    step * regularization is small (0.5: 14,457 at exponent 0.75; 0.1: 2e8). The printed window
-    would shrink after t_0; this one never shrinks.
+    The theorem wants an exponent between 1/2 and 1, and `start` at its t_0, which is huge when step * regularization is
+    small (0.5: 14,457 at exponent 0.75; 0.1: 2e8). The printed window would shrink after t_0; this one never shrinks.
 
     Parameters
     ----------
@@ -226,6 +223,9 @@ class RandomRemoval(_OfTerms):
         Make up for what goes, as BOGD does (Zhao, Wang, Wu, Jin and Hoi 2012, "Fast bounded online gradient descent
         algorithms"): those that stay grow by size / (size - 1), and then all of f shrinks until no coefficient is
         larger than this. None leaves those that stay as they are. For `NORMA` with a step that does not adapt itself.
+    importance : bool
+        BOGD++ of the same paper: a term stays with a probability proportional to the length of alpha k(x, .), at most
+        1, and then is divided by it. So f is what it was in the mean, and lengths add up to what they did.
 
     Examples
     --------
@@ -237,9 +237,11 @@ class RandomRemoval(_OfTerms):
 
     seed: int = 0
     bound: float | None = None
+    importance: bool = False
 
-    _values = _OfTerms._values | {"seed": check_seed}
-    looks_at_kernel = property(lambda self: self.bound is not None)  # in trees f cannot be multiplied here
+    _values = _OfTerms._values | {"seed": check_seed, "importance": check_flag}
+    makes_up = property(lambda self: self.bound is not None or self.importance)
+    looks_at_kernel = makes_up  # in trees f cannot be multiplied here
 
     def validate(self) -> None:
         super().validate()
@@ -249,12 +251,13 @@ class RandomRemoval(_OfTerms):
                 raise ValueError(f"size must be at least 2 with a bound: one makes up for another. Got {self.size}.")
 
     def check_use(self, plan: Any) -> Any:
-        if self.bound is not None and (
+        if self.makes_up and (
                 not plan.rule.takes_gradient_steps or plan.rule.exact_norms or plan.rule.adapts_step):
             raise ValueError(f"budget={self!r} is for NORMA with a step that does not adapt itself.")
 
     def core(self) -> Any:
-        return RandomBudget(int(self.size), int(self.seed), float(self.bound or 0.0))
+        kind = ImportanceBudget if self.importance else RandomBudget
+        return kind(int(self.size), int(self.seed), float(self.bound or 0.0))
 
 
 @dataclass(eq=False, repr=False)
@@ -333,9 +336,8 @@ class Redundant(_OfTerms):
 
     def check_use(self, plan: Any) -> Any:
         if plan.loss.task not in ("binary", "multiclass"):
-            raise ValueError(
-                f"budget={self!r} needs a loss of classes: it looks at who is classified right. Got {plan.loss!r}."
-            )
+            raise ValueError(f"budget={self!r} needs a loss of classes: it looks at who is classified right. Got "
+                             f"{plan.loss!r}.")
 
     def core(self) -> Any:
         return RedundantBudget(int(self.size), bool(self.tighter))
@@ -436,6 +438,40 @@ class Projecting(_OfTerms):
         return ProjectingBudget(int(self.size), float(self.tolerance))
 
 
+class Absorbing(_OfTerms):
+    """What goes is projected onto the newest term alone, which takes over as much of it as it can.
+
+    If k(x_i, .) goes, the candidate's coefficient grows by alpha_i k(x_i, x) / k(x, x). It is the term that loses least
+    by this. `PassiveAggressive` with it is BPA-S, where "PA-I" is the best that can be done for the example with these
+    two coefficients. Works with every kernel, also between labels, on objects too, and with every loss. O(size) per new
+    coefficient. |f| cannot be kept exact: `ALMA`, `ROMMA`, norm balls and ``exact_norms=True`` refuse it.
+
+    Parameters
+    ----------
+    {size}
+
+    Notes
+    -----
+    Wang and Vucetic (2010), "Online passive-aggressive algorithms on a budget".
+
+    Examples
+    --------
+    >>> from onlinekernels import Absorbing, Gaussian, PassiveAggressive
+    >>> model = PassiveAggressive("hinge", Gaussian(1.0), budget=Absorbing(2), offset=False)
+    >>> model = model.fit([[0.0], [3.0], [1.0]], [1, -1, 1])
+    >>> model.support_vectors_.ravel(), model.dual_coef_.round(2)
+    (array([3., 1.]), array([[-1.  ,  1.14]]))
+    """
+
+    looks_at_kernel = shares_out = True
+
+    def check_use(self, plan: Any) -> Any:
+        check_norms(self, plan)
+
+    def core(self) -> Any:
+        return AbsorbingBudget(int(self.size))
+
+
 @dataclass(eq=False, repr=False)
 class Quantized(Budget):
     """An example that is nearly a term does not become one: that term's coefficient grows by its own.
@@ -500,9 +536,8 @@ class Shrinking(_OfTerms):
 
     def check_use(self, plan: Any) -> Any:
         if plan.loss.task != "binary" or not plan.rule.takes_gradient_steps:
-            raise ValueError(
-                f"budget={self!r} is for gradient steps of two classes: Perceptron, Forgetron, NORMA or SVMD."
-            )
+            raise ValueError(f"budget={self!r} is for gradient steps of two classes: Perceptron, Forgetron, NORMA or "
+                             "SVMD.")
 
     def core(self) -> Any:
         return ShrinkingBudget(int(self.size))

@@ -13,7 +13,7 @@ from onlinekernels._core.errors import row_error
 from onlinekernels._core.linalg import Factor
 from onlinekernels._core.formulas.vectorized import all_finite
 from onlinekernels.kernels import Gaussian, as_kernel
-from onlinekernels.steps import MetaDescent, as_step
+from onlinekernels.steps import MetaDescent, as_step, check_one_step
 from onlinekernels.preprocessing.transforming import RunningTransformer
 
 if TYPE_CHECKING:
@@ -28,9 +28,8 @@ BLOCK = 128  # rows whose kernel values among each other are looked at together
 class KernelHebbian(RunningTransformer):
     """Kernel principal components of a stream, by the kernel Hebbian algorithm with steps that adapt.
 
-    What scikit-learn's `KernelPCA` computes from all rows at once, directions of feature space along which the rows
-    vary most, is learned here one row after another. Sanger's rule takes place in the span of some rows, the inducing
-    points: with y_c = <w_c, phi(x)>,
+    Directions of feature space along which the rows vary most, learned one row after another, by Sanger's rule in the
+    span of some rows, the inducing points: with y_c = <w_c, phi(x)>,
 
         w_c <- w_c + gain_c y_c (phi(x) - sum_{j <= c} y_j w_j),
 
@@ -84,11 +83,9 @@ class KernelHebbian(RunningTransformer):
     ----------
     {V}
 
-    K. I. Kim, M. O. Franz and B. Schoelkopf, Iterative kernel principal component analysis for image modeling, PAMI
-    2005.
+    Kim, Franz and Schoelkopf, Iterative kernel principal component analysis for image modeling, PAMI 2005.
 
-    S. Guenter, N. N. Schraudolph and S. V. N. Vishwanathan, Fast iterative kernel principal component analysis, JMLR
-    2007.
+    Guenter, Schraudolph and Vishwanathan, Fast iterative kernel principal component analysis, JMLR 2007.
 
     Examples
     --------
@@ -127,7 +124,7 @@ class KernelHebbian(RunningTransformer):
             rows = self._checked(None, X)
             state = self._begun(X, rows)
             for _ in range(self.epochs):
-                state, _ = self._after(state, rows)
+                state = self._after(state, rows)[0]
             self._state = state
         return self
 
@@ -138,8 +135,7 @@ class KernelHebbian(RunningTransformer):
 
     def learn_one(self, x: Any) -> Self:
         """Learn one row, 1-d; return self."""
-        self._advance([x])
-        return self
+        return self.partial_fit([x])
 
     def progressive(self, X: Examples) -> Any:
         """Learn the rows one after another, and return for each its projections just before its step."""
@@ -171,12 +167,14 @@ class KernelHebbian(RunningTransformer):
         step = self._step()
         return {
             "kernel": kernel, "names": validation.feature_names(X), "t": 0, "points": np.zeros((0, d)),
-            "factor": np.zeros((0, 0)),
-            "components": np.zeros((r, 0)), "traces": np.zeros((r, 0)), "mean": np.zeros(0), "eigenvalues": np.zeros(r),
+            "factor": np.zeros((0, 0)), "components": np.zeros((r, 0)), "traces": np.zeros((r, 0)),
+            "mean": np.zeros(0), "eigenvalues": np.zeros(r),
             "steps": np.full(r, float(step.rate) if isinstance(step, MetaDescent) else 1.0), "products": np.zeros(r),
         }
 
     def _step(self):
+        if isinstance(self.step, MetaDescent):
+            return check_one_step(self, "step")
         return MetaDescent(0.2, 0.01, 0.9) if self.step is None else as_step(self.step, self)
 
     def _after(self, state, rows):
@@ -192,8 +190,7 @@ class KernelHebbian(RunningTransformer):
         adapts = isinstance(step, MetaDescent)
         times = np.arange(t + 1, t + 1 + len(rows))
         sizes = np.array([1.0 if adapts else step.checked_size(np.inf, int(time)) for time in times])
-        if self.delay is not None:
-            sizes = sizes / (1.0 + times / float(self.delay))
+        sizes = sizes if self.delay is None else sizes / (1.0 + times / float(self.delay))
         coordinates, known, points, factor = self._appended(state, rows, start)
         m, n_points = coordinates.shape[1], len(state["factor"])
         state = {**state, "t": t + len(rows), "points": points, "factor": factor}
@@ -204,11 +201,9 @@ class KernelHebbian(RunningTransformer):
         for name in ("steps", "products", "eigenvalues"):
             state[name] = state[name].copy()
         scores = np.empty((len(rows), len(state["steps"])))
-        hebbian.advance(
-            coordinates, known, sizes, state["components"], state["traces"], state["steps"], state["products"],
-            state["eigenvalues"], state["mean"], t, n_points, float(step.meta_rate), float(step.memory), adapts,
-            bool(self.center), scores, np.empty((4, m)),
-        )
+        learned = (state[name] for name in ("components", "traces", "steps", "products", "eigenvalues", "mean"))
+        hebbian.advance(coordinates, known, sizes, *learned, t, n_points, float(step.meta_rate), float(step.memory),
+                        adapts, bool(self.center), scores, np.empty((4, m)))
         if not all(all_finite(state[name]) for name in ("components", "traces", "eigenvalues", "mean")):
             wrong = np.flatnonzero(~np.isfinite(scores).all(axis=1))
             row = start + (wrong[0] if len(wrong) else 0)
@@ -223,8 +218,7 @@ class KernelHebbian(RunningTransformer):
             own = kernel.diagonal(rows)
             coordinates = self._coordinates(state, rows)
             if not (all_finite(own) and all_finite(coordinates)):
-                wrong = ~np.isfinite(own) | ~np.isfinite(coordinates).all(axis=1)
-                row = start + int(np.argmax(wrong))
+                row = start + int(np.argmax(~np.isfinite(own) | ~np.isfinite(coordinates).all(axis=1)))
                 raise row_error(ValueError, row, "is too large for the kernel: it is not a finite number.")
         known = np.full(len(rows), len(factor), dtype=np.int64)
         if len(factor) < capacity:
@@ -332,11 +326,7 @@ class KernelHebbian(RunningTransformer):
             assert all(np.isfinite(state[name]).all() for name in ("components", "traces", "mean", "steps"))
 
     def __sklearn_tags__(self):
-        """What scikit-learn wants to know; it is imported only when it asks."""
-        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
-
-        return Tags(estimator_type=None, target_tags=TargetTags(required=False), transformer_tags=TransformerTags(),
-                    input_tags=InputTags())
+        return self._tags()
 
 
 def _solver(state):

@@ -106,9 +106,8 @@ class Taxonomy(LabelStructure):
     def nodes(self) -> Any:
         """All nodes, parents before children."""
         if not isinstance(self.parents, dict) or not self.parents or not _are_hashable(self.parents.values()):
-            raise ValueError(
-                f"The 'parents' parameter of Taxonomy must be a dictionary {{child: parent}}. Got {self.parents!r}."
-            )
+            raise ValueError(f"The 'parents' parameter of Taxonomy must be a dictionary {{child: parent}}. Got "
+                             f"{self.parents!r}.")
         roots = list(dict.fromkeys(p for p in self.parents.values() if p not in self.parents))
         if len(roots) != 1:
             what = f"{len(roots)} roots: {shown_list(roots)}" if roots else "a cycle and no root"
@@ -193,17 +192,14 @@ class LabelGraph(LabelStructure):
             edges = [(a, b, float(weight)) for a, b, weight in self.edges]
             hash(tuple(edges))
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                "The 'edges' parameter of LabelGraph must be a list of (a, b, weight). "
-                f"Got {self.edges!r} instead."
-            ) from error
+            raise ValueError("The 'edges' parameter of LabelGraph must be a list of (a, b, weight). "
+                             f"Got {self.edges!r} instead.") from error
         if not edges:
             raise ValueError("The 'edges' parameter of LabelGraph must hold at least one edge. Got none.")
         for a, b, weight in edges:
             if not 0 <= weight < np.inf:
-                raise ValueError(
-                    f"The edge ({a!r}, {b!r}) of LabelGraph must have a weight of at least 0. Got {weight}."
-                )
+                raise ValueError(f"The edge ({a!r}, {b!r}) of LabelGraph must have a weight of at least 0. Got "
+                                 f"{weight}.")
         return list(dict.fromkeys(node for a, b, _ in edges for node in (a, b)))
 
     def _neighbours(self):
@@ -330,11 +326,9 @@ class Labels(LabelStructure):
         return None if self.kernel is None else Labels(self.nodes(), kernel=self.kernels())
 
     def resolved(self) -> Any:
-        return Labels(
-            self.nodes(),
-            None if self.distance is None else self.distances(),
-            None if self.kernel is None else self.kernels(),
-        )
+        return Labels(self.nodes(),
+                      None if self.distance is None else self.distances(),
+                      None if self.kernel is None else self.kernels())
 
 
 def _names_of_inner_nodes(nodes, taken):

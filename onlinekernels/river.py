@@ -58,9 +58,8 @@ def as_river(model: Any, **options: Any) -> Any:
       features=None
     )
     """
-    kinds = {"regression": RiverMultiTargetRegressor if "targets" in options else RiverRegressor,
-             "novelty": RiverDetector}
-    return kinds.get(_task_of(model), RiverClassifier)(model, **options)
+    regressor = RiverMultiTargetRegressor if "targets" in options else RiverRegressor
+    return {"regression": regressor, "novelty": RiverDetector}.get(_task_of(model), RiverClassifier)(model, **options)
 
 
 class Wrapper:
@@ -135,10 +134,10 @@ class Wrapper:
     def _columns_of(self, names):
         """(columns of the names, those of them that are new); new ones get columns behind the others."""
         columns = self._columns
-        new_names = tuple([name for name in names if name not in columns])
+        new_names = tuple(name for name in names if name not in columns)
         if new_names:
             self._grow(len(columns) + len(new_names), new_names)
-            columns = {**columns, **{name: len(columns) + i for i, name in enumerate(new_names)}}
+            columns = {name: column for column, name in enumerate((*columns, *new_names))}
         return [columns[name] for name in names], new_names
 
     def _grow(self, width, new):
@@ -259,8 +258,7 @@ class RiverClassifier(Wrapper, base.Classifier):
         answer = self.learner.predict_one(self._example(x)[0])
         if not self._two:
             return answer
-        names = {side: label for label, side in self._given.items()}
-        return names.get(answer, next(iter(self._given)))
+        return next((label for label, side in self._given.items() if side == answer), next(iter(self._given)))
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """{label: probability} of the labels seen so far; for models with `predict_proba` only."""
@@ -332,17 +330,19 @@ class RiverMultiTargetRegressor(Wrapper, base.MultiTargetRegressor):
         self.targets = targets
         super().__init__(model, features)
         self._targets = () if targets is None else tuple(targets)  # in the order of the model's outputs
-        fitted = model._state.targets if self._learned else None
-        expected = "a list of different names"
-        if fitted is not None:
-            expected += f", one for each of the {fitted} targets that the model was fitted to"
-        is_list = not isinstance(targets, str) and len(set(self._targets)) == len(self._targets)
-        if not is_list or targets is not None and not self._targets or fitted not in (None, len(self._targets)):
-            raise bad_parameter(self, "targets", expected, targets)
+        n, fitted = len(self._targets), model._state.targets if self._learned else None
+        is_list = targets is None or not isinstance(targets, str) and len(set(self._targets)) == n > 0
+        if not is_list or fitted not in (None, n):
+            each = "" if fitted is None else f", one for each of the {fitted} targets that the model was fitted to"
+            raise bad_parameter(self, "targets", f"a list of different names{each}", targets)
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one example; y is {name: number}, always with the same names."""
-        targets = self._checked_targets(y)
+        if not isinstance(y, Mapping) or not y:
+            raise TypeError(f"y must be a dictionary of targets. Got {y!r} instead.")
+        targets = self._targets or tuple(y)
+        if set(y) != set(targets):
+            raise ValueError(f"y must have the targets {', '.join(map(repr, targets))}. Got {tuple(y)!r} instead.")
         self._learn_one(x, [y[name] for name in targets] if len(targets) > 1 else y[targets[0]])
         self._targets = targets
 
@@ -350,16 +350,6 @@ class RiverMultiTargetRegressor(Wrapper, base.MultiTargetRegressor):
         """{name: number}; each is 0.0 before the first example."""
         values = self.learner.predict_one(self._example(x)[0]) if self._learned else np.zeros(len(self._targets))
         return dict(zip(self._targets, np.atleast_1d(values).tolist(), strict=True))
-
-    def _checked_targets(self, y):
-        """The names of the targets, in the order of the outputs; those of y must be the same."""
-        if not isinstance(y, Mapping) or not y:
-            raise TypeError(f"y must be a dictionary of targets. Got {y!r} instead.")
-        names = tuple(y)
-        targets = self._targets or names
-        if set(names) != set(targets) or len(names) != len(targets):
-            raise ValueError(f"y must have the targets {', '.join(map(repr, targets))}. Got {names!r} instead.")
-        return targets
 
 
 class RiverDetector(Wrapper, AnomalyDetector):

@@ -43,7 +43,6 @@ class Step(Parameterized):
     delay = 1.0
     meta_rate = 0.0
     memory = 0.0
-    per_feature = False
 
     def validate(self) -> None:
         """Raise ValueError for a parameter out of range."""
@@ -160,14 +159,14 @@ class MetaDescent(Step):
         mu, how fast the step adapts; at least 0.
     memory : float
         lambda in V (34), in [0, 1]: how long the trace remembers; 0 looks one step back only.
-    per_feature : bool
-        A step for each weight, V 2.2 (SMD): for features that are not of one size. f must be weights: a feature map,
-        or `Linear` without a budget. `step_` is the mean of all steps.
     offset_step : MetaDescent or None
         eta_b, mu_b and lambda_b of the offsets, V (50)-(52). None is that of f. Not for implicit steps.
     margin_step : MetaDescent or None
         eta_eps, mu_eps and lambda_eps of the margin's or width's logarithm, V (55)-(58), for a nu-loss whose own
         `margin_step` is None. None is that of f, but with the first step 1, as in V.
+    quadratic : bool
+        V's footnote 2 in place of (4), for all these steps: for u = -mu <g, v> the factor is u^2/2 + u + 1, nearer to
+        e^u, and 1/2 for u <= -1.
 
     References
     ----------
@@ -183,12 +182,12 @@ class MetaDescent(Step):
 
     meta_rate: float = 0.1
     memory: float = 0.99
-    per_feature: bool = False
     offset_step: MetaDescent | None = None
     margin_step: MetaDescent | None = None
+    quadratic: bool = False
 
     _values = {
-        "rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory, "per_feature": check_flag,
+        "rate": check_positive, "meta_rate": check_not_negative, "memory": check_memory, "quadratic": check_flag,
     }
 
     def validate(self) -> None:
@@ -197,11 +196,11 @@ class MetaDescent(Step):
             check_one_step(self, name)
 
     def core(self, most: float = math.inf) -> Any:
-        """Also rate, meta_rate and memory of the offsets, and of the margin."""
+        """Also rate, meta_rate and memory of the offsets, and of the margin, and whether factors are quadratic."""
         offset = self if self.offset_step is None else self.offset_step
         margin = MetaDescent(1.0, self.meta_rate, self.memory) if self.margin_step is None else self.margin_step
         own = (float(number) for step in (offset, margin) for number in (step.rate, step.meta_rate, step.memory))
-        return *super().core(most), *own
+        return *super().core(most), *own, bool(self.quadratic)
 
     def size(self, t: Any) -> Any:
         """eta_0: the steps after it depend on the stream."""

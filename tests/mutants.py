@@ -25,7 +25,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIMIT = 900  # seconds for the tests of one fault; who hangs is caught
 
 
-
 def read(path):
     """[(number, file, text, what it becomes, tests that should notice)] of a list of faults."""
     faults, name, tests = [], None, []

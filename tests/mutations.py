@@ -55,9 +55,6 @@ def learned_long(kind):
     return model
 
 
-# ---- The format ------------------------------------------------------------------------------------------------
-
-
 def read(path):
     """(header, arrays) of a model file."""
     with np.load(path) as file:
@@ -76,7 +73,7 @@ def write(path, header, arrays):
 VALUES = [0, 1, -1, 2, 3, 7, 0.5, -2.5, 1e-300, 1e300, 2**31 - 1, 2**31, 2**40, 2**62, 2**63, 2**70, 10**400, -0.0,
           float("nan"), float("inf"), "", "a", "b", "linear", "gradient", "implicit", None, True, False, [], [1], ["a",
                                                                                                                    "b"],
-          ["a"] * 3, [[1]], {},]
+          ["a"] * 3, [[1]], {}]
 NUMBERS_IN_ARRAYS = [0, 1, -1, 7, -5, 1e9, 1e300, 2**31 - 1, float("nan"), float("inf")]
 TYPES = ["f4", "f8", "i4", "i8", "u1", "b1", ">f8"]
 

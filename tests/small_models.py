@@ -1,8 +1,6 @@
 """Small models and data that the tests of the interface share."""
 import numpy as np
-from cases import each
 
-import onlinekernels as ok
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(40, 3))
@@ -63,39 +61,6 @@ def scores(model, points):
     for method in ("score_samples", "decision_function", "predict"):
         if hasattr(model, method):
             return getattr(model, method)(points)
-
-
-# One list of models drives the checks that all of them must pass.
-MODELS = {
-    "hinge": lambda: ok.NORMA("hinge", ok.Gaussian(1.2), step=0.3),
-    "nuhinge_recent": lambda: ok.NORMA("nuhinge", ok.Gaussian(1.2), step=0.3, budget=7, offset=True),
-    "logistic_weights": lambda: ok.NORMA("logistic", "linear", average=True, step=ok.InverseSqrt(0.5), offset=True),
-    "squared_window": lambda: ok.NORMA("squared", ok.Laplacian(0.5), budget=ok.Window(11), step=ok.Decaying(0.4)),
-    "huber_smallest": lambda: ok.NORMA("huber", "polynomial", step=0.01, budget=ok.Smallest(6), offset=True),
-    "insensitive_sublinear": lambda: ok.NORMA("nuinsensitive", ok.Gaussian(2) + ok.Linear(), budget=ok.Sublinear()),
-    "squared_average": lambda: ok.NORMA("squared", ok.Gaussian(1.2), average=True, regularization=0.3, step=0.5),
-    "novelty": lambda: ok.NORMA("nunovelty", ok.Gaussian(1.2), step=0.3),
-    "linear_terms": lambda: ok.NORMA("absolute", 0.5 * ok.Linear(), budget=9, step=0.2),
-    "callable": lambda: ok.NORMA("squared", dot, budget=8, step=0.05),
-    "normalized": lambda: ok.NORMA("hinge", ok.Normalized(ok.Polynomial(2)) + ok.Noise(0.1), step=0.3),
-    "projecting": lambda: ok.NORMA("squared", ok.Gaussian(1.2), budget=ok.Projecting(6), step=0.2),
-    "merging": lambda: ok.NORMA("hinge", ok.Gaussian(1.2), budget=ok.Merging(6), step=0.2),
-    "projectron": lambda: ok.Projectron(ok.Gaussian(1.2), aggressive=True, budget=6),
-    "perceptron": lambda: ok.Perceptron(ok.Gaussian(1.2), offset=True),
-    "krls": lambda: ok.KRLS("squared", ok.Gaussian(1.2), budget=9, memory=0.98),
-    "krls_weights": lambda: ok.KRLS("squared", ok.Linear(), noise="auto"),
-    "fourier": lambda: ok.NORMA("hinge", ok.RandomFourier(ok.Gaussian(1.2), 20) + ok.Linear(), step=0.3, average=True),
-    "nystroem": lambda: ok.NORMA("squared", ok.Nystroem(ok.Gaussian(1.2), 10), step=0.2),
-}
-
-
-def y_of(model):
-    return targets(model.loss if isinstance(model.loss, str) else "hinge")
-
-
-#: Run a test with each of the small models, not fitted or fitted
-each_model = each("model", MODELS, ids=str, make=lambda name: MODELS[name]())
-each_fitted = each("fitted", MODELS, ids=str, make=lambda name: (made := MODELS[name]()).partial_fit(X, y_of(made)))
 
 
 def shown(params):

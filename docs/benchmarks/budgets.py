@@ -35,9 +35,15 @@ CONTESTANTS = [
     ("NORMA, Merging", lambda n: norma(ok.Merging(n)), 3.0),
     ("NORMA, Projecting", lambda n: norma(ok.Projecting(n)), 12.0),
     ("NORMA, Quantized", lambda n: norma(ok.Quantized(0.9, n)), None),
+    ("BOGD", lambda n: norma(ok.RandomRemoval(n, bound=0.2)), None),
+    ("BOGD++", lambda n: norma(ok.RandomRemoval(n, bound=1.0, importance=True)), None),
+    ("Pegasos, Merging", lambda n: pegasos(ok.Merging(n)), None),
+    ("KNLMS", lambda n: NormalizedDescent(n), None),
+    ("KRLS, sliding window", lambda n: SlidingWindow(n), None),
     ("PA-I, Recent", lambda n: passive(ok.Recent(n)), None),
     ("PA-I, Merging", lambda n: passive(ok.Merging(n)), 3.0),
     ("PA-I, Projecting", lambda n: passive(ok.Projecting(n)), 12.0),
+    ("PA-I, Absorbing: BPA-S", lambda n: passive(ok.Absorbing(n)), None),
     ("PA-I, Quantized", lambda n: passive(ok.Quantized(0.9, n)), None),
     ("Perceptron, Recent", lambda n: ok.Perceptron(KERNEL, budget=n), None),
     ("Perceptron, RandomRemoval", lambda n: ok.Perceptron(KERNEL, budget=ok.RandomRemoval(n)), None),
@@ -53,6 +59,48 @@ def norma(budget):
 
 def passive(budget):
     return ok.PassiveAggressive("hinge", KERNEL, penalty=0.1, budget=budget)
+
+
+def pegasos(budget):
+    """With merging, the BSGD of Wang, Crammer and Vucetic."""
+    return ok.NORMA("hinge", KERNEL, step=lambda t: 1e3 / t, regularization=1e-3, offset=False, budget=budget)
+
+
+class NormalizedDescent:
+    """KNLMS: steps of 0.1 on k(x, D), for a dictionary D with a coherence of less than 0.9."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def progressive(self, X, y):
+        every = ok.NORMA(ok.Novelty(1e9), KERNEL, step=1.0, regularization=0.0, budget=ok.Quantized(0.9), offset=False)
+        D = every.fit(X).support_vectors_[: self.size]
+        known = np.arange(len(X))[:, None] >= [np.flatnonzero((X == row).all(axis=1))[0] for row in D]
+        rows = np.where(known, KERNEL(X, D), 0.0)
+        lengths = np.sqrt(0.01 + (rows**2).sum(axis=1))
+        model = ok.NORMA("squared", "linear", step=0.1, regularization=0.0, offset=False)
+        return model.progressive(rows / lengths[:, None], y / lengths) * lengths
+
+
+class SlidingWindow:
+    """KRLS on the latest rows (Van Vaerenbergh, Via, Santamaria 2006): the inverse is bordered, and cut."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def progressive(self, X, y):
+        inverse, scores = np.zeros((0, 0)), np.zeros(len(y))
+        for t in range(len(y)):
+            first = max(0, t - self.size)
+            row = KERNEL(X[t : t + 1], X[first:t])[0].astype(float) if t else np.zeros(0)
+            column = inverse @ row
+            scores[t] = column @ y[first:t]
+            rest = 1.0 + 1.0 - row @ column     # k(x, x) and the noise
+            inverse = np.block([[inverse + np.outer(column, column) / rest, -column[:, None] / rest],
+                                [-column[None] / rest, np.array([[1.0 / rest]])]])
+            if t >= self.size:
+                inverse = inverse[1:, 1:] - np.outer(inverse[1:, 0], inverse[0, 1:]) / inverse[0, 0]
+        return scores
 
 
 def load():

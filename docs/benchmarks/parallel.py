@@ -6,12 +6,11 @@
 
 The bank: 4 features, a budget of 10, novelty; chunks of 200,000 rows whose keys are drawn from all. Microseconds of
 processor time for each row: of the process that sends rows ("client"; without --scheduler, Dask's scheduler lives in
-it), of the scheduler, and of all workers together. "Here" sends rows from the client, "there" lets each worker make
-its own (`learn_from`), so that nothing travels. "Allowed" are the millions of rows per second that these times leave
+it), of the scheduler, and of all workers together. "Allowed" are the millions of rows per second that these times leave
 room for if every process has a processor for itself. A call sends, waits and takes answers, one after the other: so it
-is one over the sum of client, scheduler (unless --direct) and a worker's share from here, and over a worker's share
-from there; the wire comes on top. "Seen" are those of the machine as it is. With --scheduler, "wire" are the bytes per
-row through the network interfaces of client and scheduler, both ways (Linux).
+is one over the sum of client, scheduler (unless --direct) and a worker's share; the wire comes on top. "Seen" are those
+of the machine as it is. With --scheduler, "wire" are the bytes per row through the network interfaces of client and
+scheduler, both ways (Linux).
 
 Machines can be made of one: network namespaces, with the speed of the wire between them.
 
@@ -42,7 +41,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 from onlinekernels import KRLS, SILK, Bank, Gaussian, Stacking, combine  # noqa: E402
-from onlinekernels.parallel import PartitionedBank, part_of  # noqa: E402
+from onlinekernels.parallel import PartitionedBank  # noqa: E402
 
 FEATURES, BUDGET, ROWS, ROUNDS = 4, 10, 200_000, 5
 
@@ -64,16 +63,6 @@ def all_keys(keys):
         yield rng.normal(size=(len(some), FEATURES)), some
 
 
-def rows_of(keys, part, parts):
-    """What a worker reads by itself: chunks of keys that are its own."""
-    mine = np.arange(keys)
-    mine = mine[part_of(mine, parts) == part]
-    rng = np.random.default_rng(part)
-    for _ in range(ROUNDS):
-        count = ROWS // parts
-        yield rng.normal(size=(count, FEATURES)), None, mine[rng.integers(0, len(mine), size=count)]
-
-
 def on_one(keys):
     model = bank()
     for X, some in all_keys(keys):
@@ -87,7 +76,7 @@ def on_one(keys):
 
 
 def on_workers(keys, count, client, options):
-    """Rows from here, then rows from there, with so many parts."""
+    """Rows from here, with so many parts."""
     many = PartitionedBank(bank(), client, parts=count)
     for X, some in all_keys(keys):
         many.partial_fit(X, keys=some)
@@ -99,12 +88,7 @@ def on_workers(keys, count, client, options):
 
     here, scheduler, there, wall, *wire = measured(client, options.scheduler, send)
     chain = here + there / count + (0.0 if options.direct else scheduler)
-    line(f"{count} workers, rows from here", (here, scheduler, there), chain, wall, wire)
-    making = sum(client.gather([client.submit(time_to_make, keys, part, count, pure=False) for part in range(count)]))
-    here, scheduler, there, wall, *wire = measured(
-        client, options.scheduler, lambda: many.learn_from(lambda part, parts: rows_of(keys, part, parts))
-    )
-    line(f"{count} workers, rows from there", (here, scheduler, there - making), (there - making) / count, wall, wire)
+    line(f"{count} workers", (here, scheduler, there), chain, wall, wire)
 
 
 def measured(client, scheduler, work):
@@ -129,14 +113,6 @@ def used():
             fields = [text.replace(":", " ").split() for text in file.readlines()[2:]]
         total = sum(int(field[1]) + int(field[9]) for field in fields if field[0] != "lo")
     return time.process_time(), total
-
-
-def time_to_make(keys, part, parts):
-    """Seconds that a worker takes to make its rows, which is not learning."""
-    start = time.process_time()
-    for _ in rows_of(keys, part, parts):
-        pass
-    return time.process_time() - start
 
 
 def line(name, times, chain, wall, wire=()):

@@ -42,7 +42,7 @@ class Results:
     'The claim holds.'
     >>> results.checks.append(Check("B is faster", "2 s against 1 s", False))
     >>> results.verdict
-    'The claim holds in part: 1 of 2. Not so: B is faster (2 s against 1 s).'
+    'The claim holds in part: 1 of 2. Not so: B is faster.'
 
     What the paper does not say is no part of it:
 
@@ -62,7 +62,7 @@ class Results:
         failed = [check for check in claimed if not check.holds]
         if not failed:
             return "The claim holds."
-        not_so = "; ".join(f"{check.claim} ({check.found})" for check in failed)
+        not_so = "; ".join(check.claim for check in failed)
         if len(failed) == len(claimed):
             return f"The claim does not hold. Not so: {not_so}."
         return f"The claim holds in part: {len(claimed) - len(failed)} of {len(claimed)}. Not so: {not_so}."

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from onlinekernels import NORMA, AdditiveMatern, Gaussian
-from onlinekernels.kernels.additive import plot_components
 
 HERE = Path(__file__).resolve().parent
 SHARED = Path(os.environ.get("ONLINEKERNELS_SHARED", HERE.parents[2] / "shared"))
@@ -77,7 +76,14 @@ def draw(X, y, path):
     top = figure.add_subplot(grid[0, :])
     first = figure.add_subplot(grid[1, 0])
     rest = [figure.add_subplot(grid[1, j], sharey=first) for j in (1, 2, 3)]
-    plot_components(model, X, names=NAMES, points=600, axes=[top, first, *rest])
+    for j, (axis, column, name) in enumerate(zip([top, first, *rest], X.T, NAMES, strict=True)):
+        values = np.linspace(column.min(), column.max(), 600)
+        axis.plot(values, model.component(j, values))
+        axis.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
+        rug = np.quantile(column, np.linspace(0, 1, 400), method="nearest")
+        axis.plot(rug, np.zeros(400), "|", color="0.4", alpha=0.4, markersize=7, transform=axis.get_xaxis_transform(),
+                  clip_on=False)
+        axis.set_xlabel(name)
     top.axvline(0.98, color="0.6", linewidth=1.0)
     top.set_xticks(np.arange(0, 48, 3) / 24, [f"{hour % 24}" for hour in range(0, 48, 3)])
     top.set_xlim(-0.02, 1.98)

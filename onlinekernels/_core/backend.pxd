@@ -7,10 +7,12 @@ cdef class Backend:
     cdef readonly str task              # "classes", "numbers" or "novelty"
     cdef readonly Py_ssize_t targets    # numbers to predict; 0 for labels
     cdef readonly Py_ssize_t groups     # deviations of a row
-    cdef public Py_ssize_t n_seen     # labels that have been learned
+    cdef public Py_ssize_t n_seen       # labels that have been learned
     cdef readonly IntervalTracker intervals     # that follows innovations, or None
     cdef readonly Py_ssize_t n_features # of dense rows; 0 where they are sparse, or nobody asks
     cdef object one                     # answers for a single row
+    cdef object examples                # of the call,
+    cdef const double* data             # the same, if they are dense
     cdef public Py_ssize_t done         # rows of the latest call that are learned
 
     # A call
@@ -42,3 +44,11 @@ cdef class Backend:
                         double* innovations) noexcept nogil
     cdef int resolve(self) except -1
     cdef int trace_block(self, dict trace, Py_ssize_t first, Py_ssize_t rows, Py_ssize_t n) except -1
+
+
+cdef class RowBackend(Backend):
+    cdef const double* rows             # of the block
+    cdef const double* y
+    cdef const double* weights
+
+    cdef void answer(self, const double* x, double* scores) noexcept nogil

@@ -6,14 +6,15 @@ count. So an ensemble opens all of its members, runs all, and commits all, and n
 the first `test` and the last `commit` no Python runs, but for losses and kernels of the user's, whose errors are kept
 for later.
 """
-
-
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.points cimport Rows
+from onlinekernels._core.schema import check_state, restore, state_of
 
 cdef object DOUBLE = np.dtype(float)
-cdef Py_ssize_t MOST = 512          # rows of a block at most whose scores nobody wants
+cdef Py_ssize_t BLOCK = 128         # rows of a block at most,
+cdef Py_ssize_t MOST = 512          # and of one whose scores nobody wants
 
 
 cdef class Backend:
@@ -64,13 +65,16 @@ cdef class Backend:
         self.task, self.targets, self.groups = task, targets, max(1, targets)
 
     cdef int attach(self, examples) except -1:
-        raise NotImplementedError
+        self.examples = examples
+        self.data = NULL if isinstance(examples, Rows) else <const double*> array_data(examples)
+        return 0
 
     cdef int detach(self) except -1:
+        self.examples, self.data = None, NULL
         return 0
 
     cdef Py_ssize_t rows_at_once(self) except -1:
-        raise NotImplementedError
+        return BLOCK
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:
@@ -221,7 +225,43 @@ cdef class Backend:
         self.evaluate(examples, n, <double*> array_data(scores), outputs, <double*> array_data(deviations), self.groups)
         return scores, deviations
 
+    def state(self):
+        """What is learned, by name; see `schema`."""
+        return state_of(self)
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError, and nothing changed, if it cannot be."""
+        restore(self, state)
+
+    def _check(self):
+        """Assert what must always hold."""
+        check_state(self)
+
     @property
     def innovations(self):
         """The latest ones, by which intervals go."""
         return np.zeros((0, self.targets)) if self.intervals is None else self.intervals.innovations
+
+
+cdef class RowBackend(Backend):
+    """What learns dense rows one by one, and answers each. A kind has `answer`, `train` and `commit`."""
+
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t labels) except -1:
+        self.rows, self.y, self.weights = self.data + first * self.n_features, y, weights
+        return 0
+
+    cdef void answer(self, const double* x, double* scores) noexcept nogil:
+        """Scores of a row."""
+
+    cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
+        self.answer(self.rows + i * self.n_features, scores)
+        return True
+
+    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
+                      Py_ssize_t spread) except -1:
+        cdef Py_ssize_t i
+        cdef const double* rows = <const double*> array_data(examples)
+        for i in range(n):
+            self.answer(rows + i * self.n_features, scores + i * stride)
+        return 0

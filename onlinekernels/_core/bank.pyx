@@ -6,8 +6,7 @@ slot that holds no term has coefficient 0.  Each model has a frame of its own (t
 have to be multiplied by), an offset, the scalar of its loss, and its number of examples.
 
 All that can fail or be interrupted (memory, keys, Python) comes before the first write.  What then learns is compiled
-code that cannot raise, in threads that know nothing of the interpreter; nobody runs Python code here until all of them
-are done.
+code that cannot raise, in threads that know nothing of the interpreter; no Python runs here until all of them are done.
 """
 import numpy as np
 from cpython.pythread cimport (WAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock,
@@ -47,6 +46,9 @@ cdef struct Store:
     Py_ssize_t slots    # terms of a model, at most
     Py_ssize_t d        # features
     # Of each model
+    void* points        # float or double, as coefficients are: if `single`, float
+    void* coef
+    bint single
     int64_t* t          # examples learned
     double* frame       # true coefficient = frame * stored
     double* offset      # b
@@ -82,18 +84,13 @@ ctypedef fused real:
 
 # ---- One model -----------------------------------------------------------------------------------
 
-cdef inline double smallest(real sample) noexcept nogil:
-    """Numbers below it lose digits: folded to 0."""
-    return 1.1754943508222875e-38 if real is float else 2.2250738585072014e-308
-
-
 cdef void fold(Store* store, real* coef, Py_ssize_t m, Py_ssize_t lane) noexcept nogil:
-    """Multiply a model's frame into its coefficients and reset it."""
+    """Multiply a model's frame into its coefficients and reset it; what would lose digits becomes 0."""
     cdef Py_ssize_t slot
-    cdef double value
+    cdef double value, least = 1.1754943508222875e-38 if real is float else 2.2250738585072014e-308
     for slot in range(store.count[m]):
         value = store.frame[m] * coef[slot * OK_LANES + lane]
-        coef[slot * OK_LANES + lane] = <real> value if fabs(value) >= smallest(coef[0]) else 0
+        coef[slot * OK_LANES + lane] = <real> value if fabs(value) >= least else 0
     if store.frame[m] == 0.0:                   # eta * lambda = 1 wipes the past
         store.count[m] = store.clock[m] = 0
     store.frame[m] = 1.0
@@ -133,27 +130,23 @@ cdef Py_ssize_t vacate(Store* store, unsigned char* born, Py_ssize_t m, Py_ssize
     return slot
 
 
-cdef double own_value(const Store* store, const real* x, Py_ssize_t lane) noexcept nogil:
-    """k(x, x) of the linear kernel."""
+cdef inline double inner_product(const real* x, const real* z, Py_ssize_t d, Py_ssize_t lane) noexcept nogil:
     cdef double total = 0.0
     cdef Py_ssize_t j
-    for j in range(store.d):
-        total += <double> x[j * OK_LANES + lane] * x[j * OK_LANES + lane]
+    for j in range(d):
+        total += <double> x[j * OK_LANES + lane] * z[j * OK_LANES + lane]
     return total
 
 
 cdef double evaluate_carefully(const Store* store, const real* points, const real* coef, const real* x,
                                Py_ssize_t lane) noexcept nogil:
     """A linear score without slots that hold no term: an infinite value times their 0 is no reason to stop."""
-    cdef Py_ssize_t slot, j
-    cdef double total = 0.0, inner
+    cdef Py_ssize_t slot
+    cdef double total = 0.0
     for slot in range(store.slots):
-        if coef[slot * OK_LANES + lane] == 0:
-            continue
-        inner = 0.0
-        for j in range(store.d):
-            inner += <double> x[j * OK_LANES + lane] * points[(slot * store.d + j) * OK_LANES + lane]
-        total += coef[slot * OK_LANES + lane] * inner
+        if coef[slot * OK_LANES + lane] != 0:
+            total += coef[slot * OK_LANES + lane] * inner_product(
+                x, points + slot * store.d * OK_LANES, store.d, lane)
     return total
 
 
@@ -176,7 +169,7 @@ cdef void evaluate(const Store* store, const real* points, const real* coef, con
 
 cdef Py_ssize_t receive(const Store* store, const int64_t* rows, bint whole, const Examples* examples, real* x,
                         Lanes* lanes) noexcept nogil:
-    """Turn rows of X to the layout of a block; how many there are.  `whole`: all, and they follow each other."""
+    """Turn rows of X to the layout of a block; how many there are. `whole`: all, and they follow each other."""
     cdef Py_ssize_t lane, j, d = store.d, n = 0
     cdef const real* row
     for lane in range(OK_LANES):
@@ -200,7 +193,6 @@ cdef Py_ssize_t receive(const Store* store, const int64_t* rows, bint whole, con
 
 cdef void score(const Store* store, const real* points, const real* coef, Py_ssize_t block, Py_ssize_t following,
                 Py_ssize_t slots, const int64_t* rows, const real* x, Lanes* lanes) noexcept nogil:
-    """f(x) and the score of each model that has an example."""
     cdef real sums[OK_LANES]
     cdef const double* frame = store.frame + block * OK_LANES
     cdef const double* offset = store.offset + block * OK_LANES
@@ -208,7 +200,7 @@ cdef void score(const Store* store, const real* points, const real* coef, Py_ssi
     evaluate(store, points, coef, x, slots, (following - block) * store.slots * OK_LANES, sums)
     if store.linear:
         for lane in range(OK_LANES):
-            lanes.own[lane] = own_value(store, x, lane)
+            lanes.own[lane] = inner_product(x, x, store.d, lane)
             if rows[lane] >= 0 and not isfinite(sums[lane]):
                 sums[lane] = evaluate_carefully(store, points, coef, x, lane)
     if real is float:
@@ -279,7 +271,6 @@ cdef void append(Store* store, real* points, real* coef, Py_ssize_t block, Py_ss
 
 cdef void report(const int64_t* rows, const Lanes* lanes, bint learning, unsigned char* failed,
                  Tally* tally) noexcept nogil:
-    """Which examples could not be learned, and why."""
     cdef Py_ssize_t lane
     for lane in range(OK_LANES):
         if rows[lane] < 0:
@@ -295,17 +286,16 @@ cdef void report(const int64_t* rows, const Lanes* lanes, bint learning, unsigne
                 tally.reason = SCORE
 
 
-cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssize_t following, const int64_t* rows,
-                bint whole, real* x, Lanes* lanes, const Examples* examples, unsigned char* failed,
-                Tally* tally) noexcept nogil:
+cdef void visit(Store* store, Py_ssize_t block, Py_ssize_t following, const int64_t* rows, bint whole, real* x,
+                Lanes* lanes, const Examples* examples, unsigned char* failed, Tally* tally) noexcept nogil:
     """One example for each model of a block that has one (rows[lane] >= 0): its score and, if asked, its move.
 
     `following` is the block that will be visited next.  `whole`: all models have one, and the rows follow each other.
     """
     cdef Py_ssize_t lane, n, slots = 0, size = store.slots * OK_LANES
     cdef const unsigned char* count = store.count + block * OK_LANES
-    points += block * size * store.d
-    coef += block * size
+    cdef real* points = <real*> store.points + block * size * store.d
+    cdef real* coef = <real*> store.coef + block * size
     for lane in range(OK_LANES):
         slots = max(slots, <Py_ssize_t> count[lane])
     n = receive(store, rows, whole, examples, x, lanes)
@@ -326,8 +316,8 @@ cdef void visit(Store* store, real* points, real* coef, Py_ssize_t block, Py_ssi
     report(rows, lanes, examples.learning, failed, tally)
 
 
-cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first, Py_ssize_t last, real* x,
-                       Lanes* lanes, const Examples* examples, Tally* tally) noexcept nogil:
+cdef void visit_blocks(Store* store, Py_ssize_t first, Py_ssize_t last, real* x, Lanes* lanes,
+                       const Examples* examples, Tally* tally) noexcept nogil:
     """All examples of some blocks, those of each model in order; a model stops at one that it cannot learn."""
     cdef int64_t rows[OK_LANES]
     cdef int64_t next[OK_LANES]
@@ -349,8 +339,7 @@ cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first,
                 rows[lane] = m if whole or (m < examples.n and (examples.active == NULL or examples.active[m])) else -1
                 more |= rows[lane] >= 0
             if more:
-                visit(store, points, coef, place, min(place + 1, last - 1), rows, whole, x, lanes, examples, failed,
-                      tally)
+                visit(store, place, min(place + 1, last - 1), rows, whole, x, lanes, examples, failed, tally)
             continue
         starts = examples.starts + place * (OK_LANES + 1)
         for lane in range(OK_LANES):
@@ -367,23 +356,10 @@ cdef void visit_blocks(Store* store, real* points, real* coef, Py_ssize_t first,
                     more = True
             if not more:
                 break
-            visit(store, points, coef, examples.blocks[place], examples.blocks[min(place + 1, last - 1)], rows, False,
-                  x, lanes, examples, failed, tally)
+            visit(store, examples.blocks[place], examples.blocks[min(place + 1, last - 1)], rows, False, x, lanes,
+                  examples, failed, tally)
         if examples.failed != NULL:
             memcpy(examples.failed + examples.blocks[place] * OK_LANES, failed, sizeof(failed))
-
-
-cdef void visit_places(Store* store, bint single, void* points, void* coef, void* x, const Examples* examples,
-                       Py_ssize_t first, Py_ssize_t last, Tally* tally) noexcept nogil:
-    """All examples of the places first, ..., last - 1 of a call; x: room for a row of each model of a block.
-
-    `single`: points, coefficients and x are float, not double. O(slots d) for each example.
-    """
-    cdef Lanes lanes
-    if single:
-        visit_blocks[float](store, <float*> points, <float*> coef, first, last, <float*> x, &lanes, examples, tally)
-    else:
-        visit_blocks[double](store, <double*> points, <double*> coef, first, last, <double*> x, &lanes, examples, tally)
 
 
 # ---- Threads of a call to a bank -----------------------------------------------------------------
@@ -392,20 +368,22 @@ cdef struct Share:
     # What one thread does of a call: some blocks.
     Store* store                # the models
     const Examples* examples    # of the call
-    bint single                 # points, coefficients and x are float, not double
-    void* points                # of the models
-    void* coef                  # their coefficients
     void* x                     # a row for each model of a block
     Py_ssize_t first, last      # places of its blocks
-    Tally tally             # of its rows
+    Tally tally                 # of its rows
     PyThread_type_lock done     # free when the thread is done; NULL: it is the calling thread
 
 
 cdef void work(void* given) noexcept nogil:
-    """Do one's share, and say so."""
+    """Do one's share, and say so. O(slots d) for each example."""
     cdef Share* share = <Share*> given
-    visit_places(share.store, share.single, share.points, share.coef, share.x, share.examples, share.first, share.last,
-                 &share.tally)
+    cdef Lanes lanes
+    if share.store.single:
+        visit_blocks[float](share.store, share.first, share.last, <float*> share.x, &lanes, share.examples,
+                            &share.tally)
+    else:
+        visit_blocks[double](share.store, share.first, share.last, <double*> share.x, &lanes, share.examples,
+                             &share.tally)
     if share.done != NULL:
         PyThread_release_lock(share.done)
 
@@ -419,7 +397,6 @@ cdef class Shares:
 
     def __cinit__(self, Py_ssize_t n, Py_ssize_t first, Py_ssize_t last, scratch):
         cdef Py_ssize_t i
-        cdef char* x = array_data(scratch)
         self.scratch = scratch
         self.of = <Share*> calloc(n, sizeof(Share))
         if self.of == NULL:
@@ -428,7 +405,7 @@ cdef class Shares:
         for i in range(n):
             self.of[i].first, self.of[i].last = first + (last - first) * i // n, first + (last - first) * (i + 1) // n
             self.of[i].tally.row = -1
-            self.of[i].x = x + i * (<Py_ssize_t> scratch.strides[0])
+            self.of[i].x = array_data(scratch[i])
             if i > 0:
                 self.of[i].done = PyThread_allocate_lock()
                 if self.of[i].done == NULL:
@@ -455,7 +432,6 @@ cdef class Shares:
                 PyThread_acquire_lock(self.of[i].done, WAIT_LOCK)
 
     cdef Tally tally(self):
-        """All tallies as one. O(threads)."""
         cdef Tally total = Tally(0, -1, NONE)
         cdef Py_ssize_t i
         for i in range(self.n):
@@ -476,31 +452,11 @@ def not_zero(value, name):
         raise ValueError(f"{name} has a number that is 0")
 
 
-def moves_scalar(models):
-    """Whether the scalar of the loss has a step of its own."""
-    return models.has_own_step
-
-
 cdef class Models:
-    """Many small models of one kind.
+    """Many small models of one kind; see `Store` for its parameters.
 
-    Parameters
-    ----------
-    loss, step : tuple
-        As the engine takes them.
-    implicit : bool
-        Whether steps are implicit, with a penalty, or gradient steps.
-    regularization, penalty : float
-    recent : bool
-        Whether the budget keeps the latest terms, or the largest.
-    slots : int
-        Terms of a model, at most.
-    offset : bool
-    gamma : float or None
-        Of the Gaussian exp(-gamma |x - z|^2); None is the linear kernel.
-    n_features : int
-    dtype : numpy dtype
-        float32 or float64, of points, coefficients and kernel values.
+    `loss` and `step` are as the engine takes them, gamma is None for the linear kernel, and the dtype, float32 or
+    float64, is that of points, coefficients and kernel values.
     """
     # Axes are those of `gather`; in `arrays` the first is over blocks, and there is a last one over lanes
     FIELDS = (Array("points", "dtype", ("models", "slots", "n_features")),
@@ -509,11 +465,14 @@ cdef class Models:
               Array("frame", np.float64, ("models",), not_zero), Array("offset", np.float64, ("models",)),
               Array("scalar", np.float64, ("models",)), Array("count", np.uint8, ("models",)),
               Array("clock", np.uint8, ("models",)),
-              Array("gap", np.float64, ("models",), not_negative, when=moves_scalar),
-              Array("gap_weight", np.float64, ("models",), not_negative, when=moves_scalar))
+              Array("gap", np.float64, ("models",), not_negative, when=lambda models: models.has_own_step),
+              Array("gap_weight", np.float64, ("models",), not_negative, when=lambda models: models.has_own_step))
 
     cdef Store store
     cdef readonly Py_ssize_t n          # models
+    cdef readonly Py_ssize_t slots      # terms of a model, at most
+    cdef readonly Py_ssize_t n_features     # of examples
+    cdef readonly bint has_own_step     # whether the scalar of the loss has a step of its own
     cdef readonly object dtype
     cdef readonly dict arrays           # by name; what `store` points to
     cdef readonly dict index            # number of each key's model, if models have keys
@@ -523,14 +482,13 @@ cdef class Models:
     def __init__(self, *, loss, step, bint implicit, double regularization, double penalty, bint recent,
                  Py_ssize_t slots, bint offset, gamma, Py_ssize_t n_features, dtype):
         code, scalar, nu, own_step = loss
+        self.slots, self.n_features, self.has_own_step = slots, n_features, own_step > 0.0
         self.store.rule.loss = Loss(code, scalar, nu, own_step)
-        self.store.rule.has_offset = offset
-        self.store.linear = gamma is None
-        self.store.gamma = 0.0 if gamma is None else gamma
-        self.store.rule.implicit, self.store.recent, self.store.slots = implicit, recent, slots
-        self.store.d = n_features
+        self.store.rule.implicit, self.store.rule.has_offset, self.store.recent = implicit, offset, recent
+        self.store.linear, self.store.gamma = gamma is None, 0.0 if gamma is None else gamma
+        self.store.slots, self.store.d = slots, n_features
         self.dtype = np.dtype(dtype)
-        single = self.dtype == np.float32
+        self.store.single = single = self.dtype == np.float32
         self.store.rule.range = np.finfo(self.dtype).max
         self.store.rule.dust = 1e-6 if single else 0.0
         self.store.rule.least_frame, self.store.rule.most = (1e-20, 1e30) if single else (1e-100, 1e150)
@@ -539,7 +497,6 @@ cdef class Models:
         self.move_to(self.allocated(0))
 
     def configure(self, step, double regularization, double penalty):
-        """Set what may change between calls."""
         self.store.step = Step(step[0], step[1], step[2], step[3], step[4])
         self.store.regularization, self.store.rule.penalty = regularization, penalty
 
@@ -560,8 +517,8 @@ cdef class Models:
         return arrays
 
     cdef move_to(self, dict arrays):
-        """Go on in other arrays."""
         cdef Store store = self.store
+        store.points, store.coef = array_data(arrays["points"]), array_data(arrays["coefficients"])
         store.t = <int64_t*> array_data(arrays["t"])
         store.frame = <double*> array_data(arrays["frame"])
         store.offset = <double*> array_data(arrays["offset"])
@@ -591,23 +548,11 @@ cdef class Models:
             raise
         return 0
 
-    cdef Shares shared_out(self, Examples* examples, Py_ssize_t first, Py_ssize_t last, Py_ssize_t threads):
-        """The places first, ..., last - 1 of a call, for each of its threads."""
-        cdef Py_ssize_t i
-        if threads >= last - first:
-            threads = 1
-        cdef Shares shares = Shares(threads, first, last, zeros((threads, self.store.d, OK_LANES), self.dtype))
-        for i in range(threads):
-            shares.of[i].store, shares.of[i].examples = &self.store, examples
-            shares.of[i].single = self.dtype == np.float32
-            shares.of[i].points = array_data(self.arrays["points"])
-            shares.of[i].coef = array_data(self.arrays["coefficients"])
-        return shares
-
     def visit(self, X, const double[::1] y, double[::1] scores, *, groups=None, const unsigned char[::1] active=None,
               Py_ssize_t first, Py_ssize_t last, Py_ssize_t threads=1, bint learning=False, Py_ssize_t rows=0,
               Py_ssize_t n=0, dict keys=None, labels=None, unsigned char[::1] failed=None):
-        """The examples of blocks first, ..., last - 1: scores, and moves if `learning`.
+        """The examples of blocks first, ..., last - 1: scores, and moves if `learning`. Return how many rows went well,
+        the first that did not (-1: none), and why.
 
         Row m of X is for model m, unless `groups` = (blocks, starts, order) says what belongs together; `first` and
         `last` are then places in `blocks`.
@@ -616,16 +561,13 @@ cdef class Models:
         are n models, for which there is memory; the new ones have `keys`, and all have these `labels`.  `failed` tells,
         and is told, which models have met a row that they cannot learn.  After an error or an interrupt, `visited` says
         whether all rows are learned or none.
-
-        Returns
-        -------
-        learned, row, reason : how many rows went well; the first that did not (-1: none), and why
         """
         cdef Examples examples
         cdef const int64_t[::1] blocks, order
         cdef const int64_t[:, ::1] starts
         cdef Tally tally = Tally(0, -1, NONE)
         cdef Shares shares = None
+        cdef Py_ssize_t i
         examples.X = array_data(X)
         examples.n = X.shape[0]
         examples.y = <const double*> NULL if y is None or not len(y) else &y[0]
@@ -638,7 +580,10 @@ cdef class Models:
             if groups is not None:
                 blocks, starts, order = groups
                 examples.blocks, examples.starts, examples.order = &blocks[0], &starts[0, 0], &order[0]
-            shares = self.shared_out(&examples, first, last, threads)
+            threads = 1 if threads >= last - first else threads
+            shares = Shares(threads, first, last, zeros((threads, self.store.d, OK_LANES), self.dtype))
+            for i in range(threads):
+                shares.of[i].store, shares.of[i].examples = &self.store, &examples
         if learning:
             if keys:
                 self.enter(keys)
@@ -668,21 +613,6 @@ cdef class Models:
         if keys:
             self.enter(keys)
         self.n += n
-
-    @property
-    def slots(self):
-        """Terms of a model, at most."""
-        return self.store.slots
-
-    @property
-    def n_features(self):
-        """Of examples."""
-        return self.store.d
-
-    @property
-    def has_own_step(self):
-        """Whether the scalar of the loss has a step of its own."""
-        return self.store.rule.loss.step > 0.0
 
     def check_state(self, state, Py_ssize_t n):
         """Raise ValueError unless a state of n models fits: every index and shape that C relies on."""
@@ -722,15 +652,12 @@ cdef class Models:
         return state["points"][slots], state["frame"] * state["coefficients"][slots].astype(float)
 
     def term_counts(self):
-        """Number of terms of each model."""
         return np.count_nonzero(self.arrays["coefficients"], axis=1).reshape(-1)[:self.n]
 
     def nbytes(self):
-        """Memory of all arrays."""
         return sum(array.nbytes for array in self.arrays.values())
 
     def _check(self):
-        """Assert every invariant."""
         blocks = len(self.arrays["t"])
         assert blocks * OK_LANES >= self.n
         for name, array in self.arrays.items():

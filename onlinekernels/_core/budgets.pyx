@@ -1,4 +1,7 @@
-"""Budgets: which term goes, and what becomes of its coefficient. The contract is `Budget` in `terms`."""
+"""Budgets: which term goes, and what becomes of its coefficient. The contract is `Budget` in `terms`.
+
+And the rule that asks its budget: Projectrons.
+"""
 cimport cython
 import numpy as np
 from libc.math cimport INFINITY, ceil, exp, expm1, fabs, fmax, fmin, log, pow, sqrt
@@ -8,11 +11,14 @@ from onlinekernels._core.arrays import aligned_empty
 from onlinekernels._core.dictionary cimport SquareTable, Table
 from onlinekernels._core.formulas.hashing cimport scrambled
 from onlinekernels._core.formulas.vecmath cimport ok_dot, ok_exp_array
-from onlinekernels._core.functions cimport (CANDIDATE, NOBODY, PYTHON, Example, Function, Piece, Removal,
-                                                 Scratch)
+from onlinekernels._core.formulas.moves cimport Standing, stand_still
+from onlinekernels._core.functions cimport (CANDIDATE, NOBODY, PYTHON, Example, Function, Piece, Removal, Scratch,
+                                            Term)
 from onlinekernels._core.kernels cimport GAUSSIAN, SCALE, SHIFT, Program
+from onlinekernels._core.linalg cimport Factor
+from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.schema import Array, Inlined, not_negative, Number
-from onlinekernels._core.terms cimport NEARLY
+from onlinekernels._core.terms cimport NEARLY, Budget, Coefficients
 
 # ---- All terms, the latest, or those that a hash spares ------------------------------------------
 
@@ -38,7 +44,6 @@ cdef class OwnBudget(Budget):
         return 1
 
     cdef bint consult(self, Function f, Scratch w, Example e, long long t) noexcept with gil:
-        """O(n), and what `evict` takes."""
         cdef Py_ssize_t k
         try:
             slots, coming = self.terms.slots(), np.zeros((f.outputs.n, 1))
@@ -62,6 +67,15 @@ cdef class OwnBudget(Budget):
         """A term that has faded away in the meantime makes room as well."""
         cdef Py_ssize_t slot = <Py_ssize_t> w.for_budget[0]
         removal.slot = slot if slot == CANDIDATE or slot != NOBODY and self.terms.holds(slot) else NOBODY
+
+
+cdef void give(Coefficients terms, const Term* term, Py_ssize_t slot, double part) noexcept nogil:
+    """A part of the coefficients of a candidate goes to the term in a slot. O(channels outputs)."""
+    cdef Py_ssize_t k
+    cdef int channel
+    for channel in range(terms.channels):
+        for k in range(term.n):
+            terms.row(channel * terms.rows + term.labels[k])[slot] += part * term.stored[channel * term.n + k]
 
 
 cdef class Queue(Budget):
@@ -146,9 +160,7 @@ cdef class RandomBudget(Queue):
     cdef readonly double bound          # of coefficients; 0 for none
 
     def __init__(self, long long size, unsigned long long seed, double bound):
-        self.most = size
-        self.seed = seed
-        self.bound = bound
+        self.most, self.seed, self.bound = size, seed, bound
 
     cdef Py_ssize_t evicted(self, double size) noexcept nogil:
         cdef unsigned long long lot
@@ -159,69 +171,54 @@ cdef class RandomBudget(Queue):
         return self.order[(self.first + <Py_ssize_t> (lot % <unsigned long long> self.n)) % self.capacity]
 
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
-        """O(terms). All of f will be multiplied, so the candidate is divided before by what only the others get."""
-        cdef Py_ssize_t slot, k
-        cdef double growth, frame = 0.0, largest = 0.0, own = 0.0
+        """All of f will be multiplied, so the candidate is divided before by what only the others get."""
+        cdef Py_ssize_t k
+        cdef double growth, within
         if removal.slot == NOBODY or self.bound == 0.0:
             return
         growth = self.n / (self.n - 1.0)
-        for slot in range(self.dictionary.start, self.dictionary.stop):
-            if slot != removal.slot and self.terms.holds(slot):
-                largest = fmax(largest, self.terms.size_of(slot))
+        within = shrink_within(self.bound, self.terms, term, removal.slot, growth)
         for k in range(term.n):
-            if term.stored[k] != 0.0:
-                frame = fabs(term.alpha[k] / term.stored[k])
-            own = fmax(own, fabs(term.alpha[k]))
             term.stored[k] /= growth
             term.alpha[k] /= growth
-        removal.shrink = growth * fmin(1.0, self.bound / fmax(own, growth * frame * largest))
+        removal.shrink = growth * within
 
 
-@cython.final
-cdef class QuantizedBudget(Queue):
-    """An example that is nearly a term adds its coefficient to that term's: Chen, Zhao, Zhu, Principe (2012)."""
+cdef double shrink_within(double bound, Coefficients terms, const Term* term, Py_ssize_t evicted,
+                          double growth) noexcept nogil:
+    """The factor, at most 1, that brings all coefficients within a bound when a term has gone: the candidate's, and
+    those of the others, which will have grown. O(terms)."""
+    cdef Py_ssize_t slot, k
+    cdef double frame = 0.0, largest = 0.0, own = 0.0
+    for slot in range(terms.dictionary.start, terms.dictionary.stop):
+        if slot != evicted and terms.holds(slot):
+            largest = fmax(largest, terms.size_of(slot))
+    for k in range(term.n):
+        if term.stored[k] != 0.0:
+            frame = fabs(term.alpha[k] / term.stored[k])
+        own = fmax(own, fabs(term.alpha[k]))
+    return fmin(1.0, bound / fmax(own, growth * frame * largest))
+
+
+cdef class WeighingQueue(Queue):
+    """Terms go in some order, and k(x, x) of each is known."""
 
     FIELDS = Array("own", np.float64, ("n",), not_negative),
 
-    cdef readonly double coherence      # cosine of an angle: no wider is nearly the same
     cdef Table owns                     # k(x, x) of each slot
     cdef double own                     # and of a candidate that is about to enter
 
-    def __init__(self, double coherence, size):
-        self.coherence = coherence
-        self.most = self.most if size is None else size
-        self.looks_at_candidates = True
+    cdef Py_ssize_t at(self, Py_ssize_t j) noexcept nogil:
+        """The slot of the term that came j terms after the oldest."""
+        return self.order[(self.first + j) % self.capacity]
 
-    cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
-        """O(terms). The nearest, among equals the oldest."""
-        cdef Py_ssize_t slot, start = self.dictionary.start
-        cdef const double* owns = <const double*> self.owns.data
-        cdef double cosine, scale, most = 0.0
-        for slot in range(start, self.dictionary.stop):
-            scale = w.piece.own[i] * owns[slot]
-            if not self.terms.holds(slot) or scale <= 0.0:
-                continue
-            cosine = w.piece.values[slot - start] / sqrt(scale)
-            if cosine * NEARLY >= self.coherence and (cosine > most * NEARLY or (
-                    cosine * NEARLY >= most and self.dictionary.born(slot) < self.dictionary.born(removal.partner))):
-                removal.slot, removal.partner, most = CANDIDATE, slot, fmax(most, cosine)
-        if removal.partner == NOBODY and self.n >= self.most:
-            removal.slot = self.oldest()
+    cdef double square_of(self, Scratch w, Py_ssize_t slot) noexcept nogil:
+        """|alpha|^2 of a term, in frame coordinates. O(rows)."""
+        self.spread(slot, NULL, w.slot_coefficients)
+        return self.product(w, w.slot_coefficients, w.slot_coefficients)
 
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
-        """A term whose coefficient becomes 0 by this is none any more: it would not be there in a file either."""
-        cdef Py_ssize_t k
-        cdef int channel
         self.own = w.piece.own[i]
-        if removal.partner == NOBODY:
-            return
-        for channel in range(self.terms.channels):
-            for k in range(term.n):
-                self.terms.row(channel * self.terms.rows + term.labels[k])[removal.partner] += (
-                    term.stored[channel * term.n + k])
-        if self.terms.is_zero(removal.partner):
-            self.terms.drop(removal.partner)
-            self.dictionary.disorderly = True
 
     cdef void entered(self, Py_ssize_t slot) noexcept nogil:
         Queue.entered(self, slot)
@@ -238,6 +235,154 @@ cdef class QuantizedBudget(Queue):
     def resume(self, state):
         Queue.resume(self, state)
         self.owns.array[0, :len(state["own"])] = state["own"]
+
+
+@cython.final
+cdef class ImportanceBudget(WeighingQueue):
+    """Who goes is drawn by lot, and what stays makes up for its own chance to go: BOGD++, Zhao et al. (2012).
+
+    A term stays with a probability q = s |alpha| sqrt k(x, x), where s makes them add up to all terms but one, and is
+    divided by it. Where q would exceed 1 it is 1, and s is of the others. The lot is that of `RandomBudget`.
+    """
+
+    cdef readonly unsigned long long seed
+    cdef readonly double bound          # of coefficients; 0 for none
+
+    def __init__(self, long long size, unsigned long long seed, double bound):
+        self.most, self.seed, self.bound = size, seed, bound
+
+    cdef Py_ssize_t numbers(self) noexcept:
+        return self.dictionary.capacity
+
+    cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
+        """O(terms), times the few rounds until no probability exceeds 1."""
+        cdef Py_ssize_t j, certain = 0, before = -1
+        cdef double* stays = w.for_budget           # weights, and then probabilities, of the terms, oldest first
+        cdef const double* owns = <const double*> self.owns.data
+        cdef double total, drawn, s = 0.0
+        if self.n < self.most:
+            return
+        for j in range(self.n):
+            stays[j] = sqrt(self.square_of(w, self.at(j)) * owns[self.at(j)])
+        while certain != before:
+            before, total = certain, 0.0
+            for j in range(self.n):
+                total += stays[j] if stays[j] < INFINITY else 0.0
+            s = (self.n - 1 - certain) / total if total > 0.0 else 0.0
+            for j in range(self.n):
+                if s * stays[j] >= 1.0 and stays[j] < INFINITY:
+                    stays[j], certain = INFINITY, certain + 1
+        drawn = (scrambled(scrambled(self.seed) + <unsigned long long> self.dictionary.born(self.at(self.n - 1)))
+                 >> 11) * 2.0**-53
+        for j in range(self.n):
+            stays[j] = s * stays[j] if stays[j] < INFINITY else 1.0
+            if drawn >= 0.0 and stays[j] < 1.0:
+                removal.slot = self.at(j)           # the last one, if rounding leaves something
+                drawn -= 1.0 - stays[j]
+
+    cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
+        """O(terms rows)."""
+        cdef Py_ssize_t j, row
+        WeighingQueue.redistribute(self, w, term, i, removal)
+        if removal.slot == NOBODY:
+            return
+        for j in range(self.n):
+            if self.at(j) != removal.slot:
+                for row in range(self.terms.channels * self.terms.rows):
+                    self.terms.row(row)[self.at(j)] /= w.for_budget[j]
+        if self.bound > 0.0:
+            removal.shrink = shrink_within(self.bound, self.terms, term, removal.slot, 1.0)
+
+
+@cython.final
+cdef class AbsorbingBudget(WeighingQueue):
+    """The term that loses least goes, and is projected onto the candidate alone: BPA-S, Wang, Vucetic (2010)."""
+
+    def __init__(self, long long size):
+        self.most = size
+        self.looks_at_candidates = True
+
+    cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
+        """O(terms)."""
+        cdef Py_ssize_t j, slot
+        cdef double value, loss, own = w.piece.own[i], least = INFINITY
+        if self.n < self.most:
+            return
+        for j in range(self.n):
+            slot = self.at(j)
+            value = w.piece.values[slot - self.dictionary.start]
+            loss = self.square_of(w, slot) * fmax(0.0, (<double*> self.owns.data)[slot] - value * value / own)
+            if loss < least * NEARLY or removal.slot == NOBODY:
+                removal.slot, removal.share, least = slot, value / own, loss
+
+    cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
+        """O(channels rows). If nothing is left of the two, neither is a term: none would be there in a file either."""
+        cdef Py_ssize_t row
+        cdef double left = 0.0
+        WeighingQueue.redistribute(self, w, term, i, removal)
+        if removal.slot == NOBODY:
+            return
+        self.terms.read(removal.slot, &w.old)
+        for row in range(self.terms.channels * self.terms.rows):
+            w.old.stored[row] *= removal.share
+        take_over(self.terms, term, &w.old)
+        for row in range(self.terms.channels * self.terms.rows):
+            left = fmax(left, fabs(term.stored[row]))
+        if left == 0.0:
+            self.terms.drop(removal.slot)
+            self.dictionary.disorderly = True
+            removal.slot = CANDIDATE
+
+
+cdef void take_over(Coefficients terms, Term* term, Term* old) noexcept nogil:
+    """What another term leaves goes to the candidate, which has a coefficient for every output then. O(rows)."""
+    cdef Py_ssize_t row, k
+    cdef int channel
+    for channel in range(terms.channels):
+        for k in range(term.n):
+            old.stored[channel * terms.rows + term.labels[k]] += term.stored[channel * term.n + k]
+    term.n = terms.rows
+    for row in range(terms.rows):
+        term.labels[row] = <int> row
+    for row in range(terms.channels * terms.rows):
+        term.stored[row] = old.stored[row]
+
+
+@cython.final
+cdef class QuantizedBudget(WeighingQueue):
+    """An example that is nearly a term adds its coefficient to that term's: Chen, Zhao, Zhu, Principe (2012)."""
+
+    cdef readonly double coherence      # cosine of an angle: no wider is nearly the same
+
+    def __init__(self, double coherence, size):
+        self.coherence, self.looks_at_candidates = coherence, True
+        self.most = self.most if size is None else size
+
+    cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
+        """The nearest, among equals the oldest."""
+        cdef Py_ssize_t slot, start = self.dictionary.start
+        cdef const double* owns = <const double*> self.owns.data
+        cdef double cosine, scale, most = 0.0
+        for slot in range(start, self.dictionary.stop):
+            scale = w.piece.own[i] * owns[slot]
+            if not self.terms.holds(slot) or scale <= 0.0:
+                continue
+            cosine = w.piece.values[slot - start] / sqrt(scale)
+            if cosine * NEARLY >= self.coherence and (cosine > most * NEARLY or (
+                    cosine * NEARLY >= most and self.dictionary.born(slot) < self.dictionary.born(removal.partner))):
+                removal.slot, removal.partner, most = CANDIDATE, slot, fmax(most, cosine)
+        if removal.partner == NOBODY and self.n >= self.most:
+            removal.slot = self.oldest()
+
+    cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
+        """A term whose coefficient becomes 0 by this is none any more: it would not be there in a file either."""
+        WeighingQueue.redistribute(self, w, term, i, removal)
+        if removal.partner == NOBODY:
+            return
+        give(self.terms, term, removal.partner, 1.0)
+        if self.terms.is_zero(removal.partner):
+            self.terms.drop(removal.partner)
+            self.dictionary.disorderly = True
 
 
 cdef class WindowBudget(Queue):
@@ -405,6 +550,18 @@ def triangle(owner, sizes):
     return sizes["n"] * (sizes["n"] + 1) // 2
 
 
+def packed(matrix):
+    """Its upper triangle, as states have it."""
+    return matrix[np.triu_indices(len(matrix))]
+
+
+def unpacked(numbers, n):
+    """An upper triangular matrix."""
+    matrix = np.zeros((n, n))
+    matrix[np.triu_indices(n)] = numbers
+    return matrix
+
+
 cdef class PairBudget(Budget):
     """A budget that keeps a number for each two of its terms, which candidates bring with them: see `row`."""
 
@@ -415,6 +572,11 @@ cdef class PairBudget(Budget):
     cdef double* row                    # the numbers of a candidate that is about to enter with all slots in use,
     cdef double own                     # and with itself
 
+    @cython.final
+    cdef double* pairs_of(self, Py_ssize_t slot) noexcept nogil:
+        """The numbers of a slot with all slots. O(1)."""
+        return <double*> self.pairs.data + slot * self.pairs.capacity
+
     cdef void take_row(self, const double* row, double own) noexcept nogil:
         """A candidate has these numbers with all slots in use, and with itself. O(n)."""
         if self.dictionary.size():
@@ -422,21 +584,16 @@ cdef class PairBudget(Budget):
         self.own = own
 
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
-        """The numbers are kernel values. O(n)."""
         self.take_row(w.piece.values, w.piece.own[i])
 
     cdef void entered(self, Py_ssize_t slot) noexcept nogil:
-        """O(n)."""
-        cdef Py_ssize_t other, start = self.dictionary.start, capacity = self.pairs.capacity
-        cdef double* numbers = <double*> self.pairs.data
-        cdef const char* mine = self.dictionary.taken.data
+        cdef Py_ssize_t other, start = self.dictionary.start
         for other in range(start, self.dictionary.stop):
-            if other != slot and mine[other]:
-                numbers[slot * capacity + other] = numbers[other * capacity + slot] = self.row[other - start]
-        numbers[slot * capacity + slot] = self.own
+            if other != slot and self.terms.holds(other):
+                self.pairs_of(slot)[other] = self.pairs_of(other)[slot] = self.row[other - start]
+        self.pairs_of(slot)[slot] = self.own
 
     cdef int begin(self) except -1:
-        """O(n^2)."""
         self.pairs, self.rows_of_candidates = self.dictionary.add_table(SquareTable()), self.dictionary.new_table(1)
         return 0
 
@@ -444,17 +601,18 @@ cdef class PairBudget(Budget):
         self.row = <double*> self.rows_of_candidates.data
 
     def stored(self):
-        """O(n^2)."""
         slots = self.dictionary.saved_slots()
         numbers = self.pairs.array[np.ix_(slots, slots)]
         mine = self.dictionary.taken.array[0, slots] != 0
-        return {"between": np.where(mine[:, None] & mine, numbers, 0.0)[np.triu_indices(len(slots))]}
+        return {"between": packed(np.where(mine[:, None] & mine, numbers, 0.0))}
 
     def resume(self, state):
-        """O(n^2)."""
-        upper, n = np.triu_indices(len(state["birthdays"])), len(state["birthdays"])
-        self.pairs.array[:n, :n][upper] = state["between"]
-        self.pairs.array[:n, :n].T[upper] = state["between"]
+        n = len(state["birthdays"])
+        self.pairs.array[:n, :n] = self.both_triangles(state)
+
+    def both_triangles(self, state):
+        upper = unpacked(state["between"], len(state["birthdays"]))
+        return upper + np.triu(upper, 1).T
 
     def _check(self):
         Budget._check(self)
@@ -494,7 +652,6 @@ cdef class RedundantBudget(PairBudget):
         self.looks_at_candidates = True
 
     cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
-        """O(terms^2), `tighter` O(terms^2 outputs)."""
         cdef Py_ssize_t slot, best = NOBODY, candidate = self.dictionary.stop, mistakes, fewest = candidate + 1
         cdef double largest = -INFINITY, margin
         cdef Looks looks
@@ -512,7 +669,6 @@ cdef class RedundantBudget(PairBudget):
         removal.slot = CANDIDATE if best == candidate else best
 
     cdef bint counts(self, Py_ssize_t slot) noexcept nogil:
-        """Whether a slot has a term that is looked at."""
         return slot == self.dictionary.stop or self.terms.holds(slot)
 
     cdef Py_ssize_t numbers(self) noexcept:
@@ -624,11 +780,9 @@ cdef class ShrinkingBudget(PairBudget):
     cdef readonly double damage         # Q: what removals have cost so far, at most
 
     def __init__(self, long long size):
-        self.most = size
-        self.looks_at_candidates = True
+        self.most, self.looks_at_candidates = size, True
 
     cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
-        """O(terms)."""
         cdef Py_ssize_t slot, oldest = NOBODY, start = self.dictionary.start
         cdef const double* stored = self.terms.column(0)
         cdef const double* values
@@ -639,7 +793,7 @@ cdef class ShrinkingBudget(PairBudget):
             if self.terms.holds(slot) and (
                     oldest == NOBODY or self.dictionary.born(slot) < self.dictionary.born(oldest)):
                 oldest = slot
-        values = <double*> self.pairs.data + oldest * self.pairs.capacity
+        values = self.pairs_of(oldest)
         score = term.stored[0] * w.piece.values[oldest - start]
         for slot in range(start, self.dictionary.stop):
             if self.terms.holds(slot):
@@ -687,10 +841,8 @@ cdef enum:
 
 
 cdef double best_share(double ratio, double u) noexcept nogil:
-    """h, for coefficients of equal signs and ratio = 1 / r: where p + r q is largest, p and q the values at z.
-
-    There ratio (1 - h) p = h q. The ratio p / q is exp(-u (1 - 2 h)), and the root between 0 and 1/2 is the one.
-    """
+    """h, for coefficients of equal signs and ratio = 1 / r: where p + r q is largest, p and q the values at z. There
+    ratio (1 - h) p = h q. The ratio p / q is exp(-u (1 - 2 h)), and the root between 0 and 1/2 is the one."""
     cdef double low = 0.0, high = 0.5, h = ratio / (1.0 + ratio), part, rest, slope, step
     cdef int i
     for i in range(60):  # no-cython-lint
@@ -718,11 +870,8 @@ cdef double merger_loss(double r, double u, double shift, double h) noexcept nog
 
 
 cdef double share_of_many(double of_a, double of_b, double both, double u, double c) noexcept nogil:
-    """h, for coefficients A and B with these products: where |p A + q B|^2, what remains, is largest.
-
-    There may be a maximum near each of the points. Those on a grid are compared, the first among equals; between the
-    neighbours of the best, the derivative changes its sign.
-    """
+    """h, for coefficients A and B with these products: where |p A + q B|^2, what remains, is largest. There may be a
+    maximum near each of the points: a grid is searched, and then, by halves, between the neighbours of its best."""
     cdef double p, q, remains, largest = 0.0, low = 0.0, high = 1.0, h
     cdef Py_ssize_t i
     for i in range(SHARES + 1):
@@ -776,10 +925,9 @@ def merger_table(double shift):
 
 
 cdef double between_nodes(const double* table, double ratio, double value) noexcept nogil:
-    cdef Py_ssize_t i = <Py_ssize_t> (ratio * GRID), j = <Py_ssize_t> (value * GRID)
-    cdef double s, t
-    i, j = min(i, <Py_ssize_t> (GRID - 1)), min(j, <Py_ssize_t> (GRID - 1))
-    s, t = ratio * GRID - i, value * GRID - j
+    cdef Py_ssize_t i = min(<Py_ssize_t> (ratio * GRID), <Py_ssize_t> (GRID - 1))
+    cdef Py_ssize_t j = min(<Py_ssize_t> (value * GRID), <Py_ssize_t> (GRID - 1))
+    cdef double s = ratio * GRID - i, t = value * GRID - j
     table += i * (GRID + 1) + j
     return (1.0 - s) * ((1.0 - t) * table[0] + t * table[1]) + s * ((1.0 - t) * table[GRID + 1] + t * table[GRID + 2])
 
@@ -800,8 +948,7 @@ cdef class MergingBudget(PairBudget):
     cdef double table_error             # within this part of it
 
     def __init__(self, long long size):
-        self.most = size
-        self.looks_at_candidates = True
+        self.most, self.looks_at_candidates = size, True
 
     def stand_on(self, Program program):
         cdef int i
@@ -824,19 +971,12 @@ cdef class MergingBudget(PairBudget):
     cdef Py_ssize_t numbers(self) noexcept:
         return 5 * (self.dictionary.capacity + 1)
 
-    cdef Partners partners_in(self, double* buffer) noexcept nogil:
-        """The partners of the call whose room this is. O(1)."""
-        cdef Partners found
-        cdef Py_ssize_t size = self.dictionary.capacity + 1
-        found.row, found.coefficient, found.distance = buffer, buffer + size, buffer + 2 * size
-        found.value, found.bound = buffer + 3 * size, buffer + 4 * size
-        return found
-
     cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
-        """O(terms)."""
-        cdef Py_ssize_t evicted, partner
+        cdef Py_ssize_t evicted, partner, size_of_row = self.dictionary.capacity + 1
         cdef double share
-        cdef Partners others = self.partners_in(w.for_budget)
+        cdef double* row = w.for_budget
+        cdef Partners others = Partners(row, row + size_of_row, row + 2 * size_of_row, row + 3 * size_of_row,
+                                        row + 4 * size_of_row)
         self.dictionary.distances(w.piece, i, self.rate, others.row)
         if self.dictionary.held < self.most:
             return
@@ -854,7 +994,6 @@ cdef class MergingBudget(PairBudget):
             removal.slot, removal.partner, removal.share = CANDIDATE, evicted, 1.0 - share
 
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
-        """O(terms)."""
         cdef double share = removal.share, u, p, q
         self.take_row(w.for_budget, 0.0)
         if removal.partner == NOBODY:
@@ -862,14 +1001,14 @@ cdef class MergingBudget(PairBudget):
         if removal.slot == CANDIDATE:
             u = self.row[removal.partner - self.dictionary.start]
         else:
-            u = (<double*> self.pairs.data)[removal.slot * self.pairs.capacity + removal.partner]
+            u = self.pairs_of(removal.slot)[removal.partner]
         p = (exp(-u * (1.0 - share) * (1.0 - share)) + self.shift) / (1.0 + self.shift)
         q = (exp(-u * share * share) + self.shift) / (1.0 + self.shift)
         self.merge(w.piece, term, i, removal.slot, removal.partner, share, p, q)
 
     cdef Py_ssize_t smallest(self, Partners* others, double size) noexcept nogil:
         """The slot of the smallest term, the oldest among equals; CANDIDATE, which has a size, if that is smaller."""
-        cdef Py_ssize_t j, start = self.dictionary.start, n = self.dictionary.size(), found = n
+        cdef Py_ssize_t j, start = self.dictionary.start, n = self.dictionary.size(), found
         cdef const char* mine = self.dictionary.taken.data + start
         cdef const double* coefficient = self.terms.column(start)
         cdef double least = size
@@ -879,10 +1018,16 @@ cdef class MergingBudget(PairBudget):
                 others.bound[j] = INFINITY
             if others.bound[j] < least:
                 least = others.bound[j]
+        found = self.oldest_below(others.bound, least * NEARLY, n)
+        return CANDIDATE if found == NOBODY else start + found
+
+    cdef Py_ssize_t oldest_below(self, const double* values, double limit, Py_ssize_t n) noexcept nogil:
+        """Of the first n partners the oldest whose value is no larger than a limit; NOBODY if there is none. O(n)."""
+        cdef Py_ssize_t j, best = NOBODY
         for j in range(n):
-            if others.bound[j] <= least * NEARLY and (found == n or self.born(j) < self.born(found)):
-                found = j
-        return CANDIDATE if found == n else start + found
+            if values[j] <= limit and (best == NOBODY or self.born(j) < self.born(best)):
+                best = j
+        return best
 
     cdef void look_around(self, Partners* others, Py_ssize_t evicted) noexcept nogil:
         """Distances of the evicted term from all partners."""
@@ -890,7 +1035,7 @@ cdef class MergingBudget(PairBudget):
         cdef const char* mine = self.dictionary.taken.data + start
         cdef const double* found = others.row
         if evicted != CANDIDATE:
-            found = <double*> self.pairs.data + evicted * self.pairs.capacity + start
+            found = self.pairs_of(evicted) + start
         for j in range(n):
             others.distance[j] = found[j] if mine[j] else INFINITY
         others.distance[n] = INFINITY
@@ -899,7 +1044,6 @@ cdef class MergingBudget(PairBudget):
             others.distance[n] = others.row[evicted - start]
 
     cdef long long born(self, Py_ssize_t j) noexcept nogil:
-        """When partner j came."""
         cdef Py_ssize_t slot = self.dictionary.start + j
         return self.dictionary.born(slot) if slot < self.dictionary.stop else <long long> 1 << 62
 
@@ -910,7 +1054,7 @@ cdef class MergingBudget(PairBudget):
         Of opposite signs, nothing between is better than the other point itself, h = 0. The table says what a merger
         loses, up to its error, and those that may be the best are computed.
         """
-        cdef Py_ssize_t j, start = self.dictionary.start, n = self.dictionary.size(), best = NOBODY
+        cdef Py_ssize_t j, start = self.dictionary.start, n = self.dictionary.size(), best
         cdef const double* stored = self.terms.column(start)
         cdef double own, ratio, gap, least = INFINITY
         for j in range(n):
@@ -940,9 +1084,7 @@ cdef class MergingBudget(PairBudget):
         least = INFINITY
         for j in range(n + 1):
             least = fmin(least, others.bound[j])
-        for j in range(n + 1):                  # the oldest among equals
-            if others.bound[j] <= least + 1e-12 and (best == NOBODY or self.born(j) < self.born(best)):
-                best = j
+        best = self.oldest_below(others.bound, least + 1e-12, n + 1)
         ratio = fmin(own / others.coefficient[best], 1.0)
         share[0] = best_share(ratio, others.distance[best]) if ratio > 0.0 else 0.0
         return best
@@ -950,15 +1092,13 @@ cdef class MergingBudget(PairBudget):
     cdef Py_ssize_t nearest(self, Scratch w, Partners* others, const Term* term, Py_ssize_t evicted,
                             double* share) noexcept nogil:
         """Many outputs: the nearest partner, and the evicted term's share h of the best point between them."""
-        cdef Py_ssize_t j, n = self.dictionary.size(), best = NOBODY
+        cdef Py_ssize_t j, n = self.dictionary.size(), best
         cdef double least = INFINITY
         cdef double* own = w.slot_coefficients
         cdef double* other = own + self.terms.rows
         for j in range(n + 1):
             least = fmin(least, others.distance[j])
-        for j in range(n + 1):
-            if others.distance[j] <= least * NEARLY + 1e-12 and (best == NOBODY or self.born(j) < self.born(best)):
-                best = j
+        best = self.oldest_below(others.distance, least * NEARLY + 1e-12, n + 1)
         self.spread(evicted, term, own)
         self.spread(CANDIDATE if best == n else self.dictionary.start + best, term, other)
         share[0] = share_of_many(self.product(w, own, own), self.product(w, other, other), self.product(w, own, other),
@@ -968,13 +1108,9 @@ cdef class MergingBudget(PairBudget):
     cdef void merge(self, Piece piece, const Term* term, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot,
                     double share, double of_other, double of_slot) noexcept nogil:
         """Another term, or example i, joins the one in a slot: by a share of its point, and parts of coefficients."""
-        cdef Py_ssize_t k, row, j, start = self.dictionary.start, capacity = self.pairs.capacity
-        cdef int channel
-        cdef double* here = <double*> self.pairs.data + slot * capacity
-        cdef const double* there = (self.row - start if other == CANDIDATE
-                                    else <double*> self.pairs.data + other * capacity)
-        cdef const char* mine = self.dictionary.taken.data
-        cdef double* pairs = <double*> self.pairs.data
+        cdef Py_ssize_t row, j, start = self.dictionary.start
+        cdef double* here = self.pairs_of(slot)
+        cdef const double* there = self.row - start if other == CANDIDATE else self.pairs_of(other)
         cdef double* stored
         cdef double apart = there[slot] * share * (1.0 - share), distance
         for row in range(self.terms.channels * self.terms.rows):
@@ -983,16 +1119,13 @@ cdef class MergingBudget(PairBudget):
             if other != CANDIDATE:
                 stored[slot] += of_other * stored[other]
         if other == CANDIDATE:
-            for channel in range(self.terms.channels):
-                for k in range(term.n):
-                    stored = self.terms.row(channel * self.terms.rows + term.labels[k])
-                    stored[slot] += of_other * term.stored[channel * term.n + k]
+            give(self.terms, term, slot, of_other)
         if share == 0.0:
             return
         for j in range(start, self.dictionary.stop):
-            if j != slot and mine[j]:
+            if j != slot and self.terms.holds(j):
                 distance = share * there[j] + (1.0 - share) * here[j] - apart
-                here[j] = pairs[j * capacity + slot] = distance if distance > 0.0 else 0.0
+                here[j] = self.pairs_of(j)[slot] = distance if distance > 0.0 else 0.0
         if other != CANDIDATE:
             distance = share * self.row[other - start] + (1.0 - share) * self.row[slot - start] - apart
             self.row[slot - start] = fmax(0.0, distance)
@@ -1001,10 +1134,7 @@ cdef class MergingBudget(PairBudget):
 
     def fits(self, state):
         PairBudget.fits(self, state)
-        n = len(state["birthdays"])
-        numbers = np.zeros((n, n))
-        numbers[np.triu_indices(n)] = state["between"]
-        if (numbers < 0).any() or not self.are_distances(numbers + np.triu(numbers, 1).T, state["points"]):
+        if (state["between"] < 0).any() or not self.are_distances(self.both_triangles(state), state["points"]):
             raise ValueError("between is not the distances of the points")
 
     def are_distances(self, numbers, points):
@@ -1028,10 +1158,19 @@ cdef enum:
     VECTORS = 7         # of a span
     KEPT = 3            # of these, those that are not scratch
 
+cdef struct Look:
+    # How a point lies to a span
+    double own                  # k(x, x),
+    double residual             # and what of it is orthogonal to the span
+    double* way                 # L^-1 row, of its kernel values with the points
+    double* shares              # K^-1 row: its projection onto the span has these coefficients
+    double* loss                # of projecting each point, with it there
+
 cdef double ROUNDING = 2.220446049250313e-16
 cdef double STALE = 1e-6                # the diagonal of an inverse is computed anew before it is further off than that
 
 
+@cython.final
 cdef class Span:
     """What the points of terms span: the Cholesky factor of their kernel matrix, which follows them.
 
@@ -1041,6 +1180,18 @@ cdef class Span:
 
     FIELDS = (Array("factor", np.float64, (triangle,)), Array("spikes", np.float64, (2, "n")),
               Array("wear", np.float64, ("n",), not_negative))
+
+    cdef readonly Py_ssize_t n          # points
+    cdef Py_ssize_t capacity            # points that there is room for
+    cdef readonly Factor factor         # of the kernel matrix K of the points, oldest first
+    cdef object array, order_array      # the memory of what follows
+    cdef double* own                    # k(x, x) of each point
+    cdef double* spike                  # the diagonal of K^-1
+    cdef double* wear                   # and by how much rounding may have changed it
+    cdef double* way                    # L^-1 e_i of the point that left last,
+    cdef double* column                 # and its column of K^-1
+    cdef double* scratch                # twice as long
+    cdef Py_ssize_t* order              # slots of the points
 
     def __init__(self):
         self.factor = Factor(0)
@@ -1125,16 +1276,13 @@ cdef class Span:
         return ok_dot(self.way + i, self.way + i, self.n - i)
 
     def stored(self):
-        """O(n^2)."""
-        return {"factor": self.factor.lower().T[np.triu_indices(self.n)], "spikes": self.array[:2, :self.n],
+        return {"factor": packed(self.factor.lower().T), "spikes": self.array[:2, :self.n],
                 "wear": self.array[2, :self.n]}
 
     def fits(self, state):
         """ValueError unless a state is about points that no others nearly span. O(n^3)."""
         own, spike = state["spikes"]
-        n = len(own)
-        factor = np.zeros((n, n))
-        factor[np.triu_indices(n)] = state["factor"]
+        factor = unpacked(state["factor"], len(own))
         diagonal = np.diag(factor)
         with np.errstate(over="ignore"):
             square = (factor**2).sum(axis=0)
@@ -1142,18 +1290,15 @@ cdef class Span:
             raise ValueError("factor is not that of terms that are independent")
         if not ((own > 0).all() and np.allclose(own, square, rtol=1e-3, atol=0) and (spike * own >= 1 - 1e-6).all()):
             raise ValueError("spikes do not fit the factor")
-        if n and not np.allclose(spike, (np.linalg.inv(factor)**2).sum(axis=1), rtol=1e-3):
+        if len(own) and not np.allclose(spike, (np.linalg.inv(factor)**2).sum(axis=1), rtol=1e-3):
             raise ValueError("spikes are not the diagonal of the inverse")
 
     def resume(self, state):
-        """Go on with other points. O(n^2)."""
         slots = np.argsort(state["birthdays"], kind="stable")
         n = len(slots)
         self.factor, self.n = Factor(0), 0
         self.reserve(max(self.capacity, n))
-        upper = np.zeros((n, n))
-        upper[np.triu_indices(n)] = state["factor"]
-        self.factor.load(upper.T)
+        self.factor.load(unpacked(state["factor"], n).T)
         self.array[:2, :n] = state["spikes"]
         self.array[2, :n] = state["wear"]
         self.order_array[:n] = slots
@@ -1162,6 +1307,7 @@ cdef class Span:
 
 # ---- Projecting what goes onto what stays --------------------------------------------------------
 
+@cython.final
 cdef class ProjectingBudget(Budget):
     """What goes is projected onto what stays: the others get what they can represent of it.
 
@@ -1170,15 +1316,14 @@ cdef class ProjectingBudget(Budget):
 
     FIELDS = Inlined("span"),
 
-    def __init__(self, long long size, double tolerance):
-        self.most = size
-        self.tolerance = tolerance
-        self.looks_at_candidates = True
-        self.span = Span()
+    cdef readonly double tolerance      # a candidate is projected if at most this part of k(x, x) is lost
+    cdef readonly Span span             # of the terms
+    cdef double floor                   # residuals below it, relative to k(x, x), are rounding
+    cdef bint candidates_yield          # when it is full, those that are there stay, and candidates are projected
+    cdef bint expected                  # the span has followed already: somebody leaves, or enters
 
-    def let_candidates_yield(self):
-        """When it is full, those that are there stay."""
-        self.candidates_yield = True
+    def __init__(self, long long size, double tolerance):
+        self.most, self.tolerance, self.looks_at_candidates, self.span = size, tolerance, True, Span()
 
     cdef Py_ssize_t numbers(self) noexcept:
         return 2 + 3 * (self.dictionary.capacity + 1)
@@ -1199,7 +1344,6 @@ cdef class ProjectingBudget(Budget):
         return look.residual / own
 
     cdef void evict(self, Scratch w, const Term* term, Py_ssize_t i, double size, Removal* removal) noexcept nogil:
-        """O(terms^2)."""
         cdef Py_ssize_t place
         cdef Look look
         if not term.looked_at:                  # otherwise the rule has let it be looked at
@@ -1216,12 +1360,12 @@ cdef class ProjectingBudget(Budget):
                 removal.slot = self.span.order[place]
 
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
-        """O(terms^2)."""
         cdef Py_ssize_t place = 0
         cdef Look look = self.look_in(w.for_budget)
         if removal.slot == CANDIDATE:
             removal.residual = look.residual
-            self.share_out_candidate(term, &look)
+            for place in range(self.span.n):
+                give(self.terms, term, self.span.order[place], look.shares[place])
             return
         self.span.append(&look)
         self.expected = True
@@ -1249,23 +1393,10 @@ cdef class ProjectingBudget(Budget):
                 return j
         return self.span.n
 
-    cdef void share_out_candidate(self, const Term* term, const Look* look) noexcept nogil:
-        cdef Py_ssize_t k, j
-        cdef int channel
-        cdef double* stored
-        cdef double value
-        for channel in range(self.terms.channels):
-            for k in range(term.n):
-                value = term.stored[channel * term.n + k]
-                stored = self.terms.row(channel * self.terms.rows + term.labels[k])
-                for j in range(self.span.n):
-                    stored[self.span.order[j]] += value * look.shares[j]
-
     cdef void share_out(self, Term* term, Term* old, Py_ssize_t slot, Py_ssize_t place, double residual) noexcept nogil:
-        """What the term in a slot leaves to the others and to the candidate, which has a coefficient for every output
-        then. It has left the span, where it was in a place."""
-        cdef Py_ssize_t row, k, j, n = self.span.n - 1      # the last is the candidate
-        cdef int channel
+        """What the term in a slot, which has left its place in the span, leaves to the others and to the candidate,
+        which has a coefficient for every output then."""
+        cdef Py_ssize_t row, j, n = self.span.n - 1         # the last is the candidate
         cdef const double* column = self.span.column
         cdef double* stored
         cdef double value
@@ -1278,14 +1409,7 @@ cdef class ProjectingBudget(Budget):
             for j in range(place, n):
                 stored[self.span.order[j]] += value * column[j + 1]
             old.stored[row] = value * column[n + 1]
-        for channel in range(self.terms.channels):
-            for k in range(term.n):
-                old.stored[channel * self.terms.rows + term.labels[k]] += term.stored[channel * term.n + k]
-        term.n = self.terms.rows
-        for row in range(self.terms.rows):
-            term.labels[row] = <int> row
-        for row in range(self.terms.channels * self.terms.rows):
-            term.stored[row] = old.stored[row]
+        take_over(self.terms, term, old)
 
     cdef void entered(self, Py_ssize_t slot) noexcept nogil:
         self.span.order[self.span.n - 1] = slot
@@ -1324,3 +1448,44 @@ cdef class ProjectingBudget(Budget):
         assert np.allclose(own, np.diag(self.span.factor.gram()), rtol=1e-6)
         exact = (self.span.factor.inverse()**2).sum(axis=0)
         assert np.allclose(spike, exact, rtol=1e-3), "the inverse's diagonal is stale"
+
+
+# ---- Projectrons: the rule whose updates that budget projects --------------------------------------
+
+@cython.final
+cdef class Projected(Rule):
+    """Projectron and Projectron++ (Orabona, Keshet, Caputo): a Perceptron whose updates the terms that are there take
+    over.
+
+    The budget projects what does not enter. After a margin error, 0 < y f(x) < 1, the update is projected in any case,
+    and as large as it safely may be: with loss l and p = |P k(x, .)|^2, where delta^2 = k(x, x) - p is out of reach,
+    tau = min(l / p, 2 (l - delta^2 / eta) / p, 1), none if that is negative.
+    """
+
+    forms = ("OneOutput", "LabelPair")
+
+    cdef public double tolerance        # eta of margin errors; 0 leaves them alone
+    cdef ProjectingBudget budget
+
+    cdef int stand_on(self, Function function) except -1:
+        self.budget = function.terms.budget
+        self.budget.candidates_yield = True
+        return 0
+
+    cdef void move(self, const Standing* now, Example e) noexcept nogil:
+        cdef double y = -1.0 if e.view.derivative > 0.0 else 1.0, loss = 1.0 - y * e.view.score, part, reached, tau
+        stand_still(&e.move)
+        if e.view.derivative == 0.0 or e.view.k <= 0.0:
+            return
+        if loss >= 1.0:
+            e.move.alpha[0] = -e.view.derivative
+            return
+        # Of a pair of labels, view.k is that of both.
+        part, e.term.looked_at = 1.0, self.tolerance > 0.0
+        if e.term.looked_at:
+            part = self.budget.look(e.values, e.view.k / e.view.offsets, e.for_budget)
+        reached = e.view.k * (1.0 - part)
+        if reached > 0.0 and loss > e.view.k * part / self.tolerance:
+            tau = fmin(1.0, fmin(loss, 2.0 * (loss - e.view.k * part / self.tolerance)) / reached)
+            e.move.alpha[0] = -e.view.derivative * tau
+            e.term.stays_out = True

@@ -15,7 +15,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.linalg cimport ok_decompose
-from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, assign, not_negative, positive,
+from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, assign, check_state, not_negative, positive,
                                         positive_definite, shares, within)
 from onlinekernels._core.transforms cimport Ranks
 
@@ -52,6 +52,7 @@ cdef void update_beliefs(double* belief, const double* losses, Py_ssize_t n, dou
 cdef double SURE = 1e-12                # a direction is known this much better than the least known one at most
 
 
+@cython.final
 cdef class LeakyFits:
     """Weights of members with their precision, for each of some groups and settings: recursive fits that leak towards
     their prior.
@@ -63,21 +64,26 @@ cdef class LeakyFits:
     Rows of extreme size cannot make S indefinite: the variance of a direction is not reduced below `SURE` times the
     largest one, which leaves room for rounding. A fit whose weights become too large to be of use starts anew.
 
-    Parameters
-    ----------
-    n : int
-        Weights of each fit.
-    settings : list of (memory, prior)
-    start : float
-    groups : int
+    `settings` are pairs (memory, prior).
     """
+
+    cdef readonly Py_ssize_t n, n_settings  # weights of each fit; fits: one for each group and setting
+    cdef readonly double start              # what each weight is beforehand
+    cdef readonly object memories, priors   # of the settings
+    cdef readonly object w, S               # weights, and the inverse of their precision, of each fit
+    cdef object memory_of_work
+    cdef double* work
+    cdef double* w_data
+    cdef double* S_data
+    cdef double* memory_data
+    cdef double* prior_data
 
     FIELDS = (
         Buffer("w", within(-LARGEST_WEIGHT, LARGEST_WEIGHT)),
         Buffer("S", within(-LARGEST_WEIGHT, LARGEST_WEIGHT), positive_definite))
 
     def __init__(self, Py_ssize_t n, settings, double start, Py_ssize_t groups=1):
-        self.n, self.groups, self.n_settings, self.start = n, groups, len(settings), start
+        self.n, self.n_settings, self.start = n, len(settings), start
         self.memories, self.priors = (np.array(part, dtype=float) for part in zip(*settings))
         self.w = np.full((groups, self.n_settings, n), start)
         self.S = np.tile(np.array([np.eye(n) / prior for prior in self.priors]), (groups, 1, 1, 1))
@@ -179,11 +185,6 @@ cdef class LeakyFits:
             for i in range(n):
                 w[i], S[i * n + i] = self.start, 1.0 / self.prior_data[fit % self.n_settings]
 
-    def _check(self):
-        """Assert what must always hold."""
-        assert np.isfinite(self.w).all() and np.abs(self.w).max() <= LARGEST_WEIGHT
-        positive_definite(self.S, "S")
-
 
 # ---- Running errors --------------------------------------------------------------------------------------------------
 
@@ -218,8 +219,7 @@ cdef class RunningErrors:
         self.sums_data, self.low_data, self.high_data = data_of(self.sums), data_of(self.low), data_of(self.high)
 
     cdef double square(self, Py_ssize_t j) noexcept nogil:
-        """The mean squared error of a target: beforehand 1/16 of its squared range, which counts as one row, or 1;
-        never 0."""
+        """The mean squared error of a target: beforehand 1/16 of its squared range, counted as one row, or 1; not 0."""
         cdef double low = self.low_data[j], high = self.high_data[j]
         cdef double sums = self.sums_data[j], weight = self.sums_data[self.targets + j]
         cdef double reach = fmin(high - low, LARGEST_REACH) if low < high else 0.0
@@ -264,8 +264,8 @@ cdef class RunningErrors:
 cdef class Combiner:
     """Base of all combiners.
 
-    A subclass has `scratch_size`, `run` and `combine`, and beside the protocol `weights`, `state`, `restore` and
-    `_check`.
+    A subclass has `combine_row`, `learn_row`, which follows it for the same row and finds its scratch as that left it,
+    `scratch_size` and `current_weights`.
 
     Scores are (n, members, outputs); y are codes of labels (n,), or targets (n, targets); `n_seen` is the number of
     labels that there were before each row; `counts` are weights of rows; members that are not `enabled` take no part.
@@ -275,6 +275,15 @@ cdef class Combiner:
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
         """How many doubles `run` and `combine` work with."""
         return 0
+
+    cdef void combine_row(self, Row* row) noexcept nogil:
+        """What all say together of a row, and its deviations."""
+
+    cdef void learn_row(self, Row* row) noexcept nogil:
+        """Learn from a row whom to trust."""
+
+    cdef void current_weights(self, Py_ssize_t group, double* w) noexcept nogil:
+        """Weights of the members for a target, or for all labels."""
 
     cdef int open(self, Py_ssize_t n, Py_ssize_t outputs) except -1:
         """Memory for `run` with this number of outputs."""
@@ -288,11 +297,24 @@ cdef class Combiner:
                   const Py_ssize_t* n_seen, const double* counts, const unsigned char* enabled, double* combined,
                   double* deviations) noexcept nogil:
         """Combined scores just before each row; the rows are learned."""
+        cdef Py_ssize_t t, m = self.n_members, g = max(1, self.targets)
+        cdef Row row
+        for t in range(n):
+            row = Row(outputs, n_seen[t], scores + t * m * outputs, enabled, y + t * g, counts[t],
+                      combined + t * outputs, deviations + t * g, self.scratch)
+            self.combine_row(&row)
+            self.learn_row(&row)
 
     cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t n_seen,
                       const unsigned char* enabled, double* combined, double* deviations,
                       double* scratch) noexcept nogil:
         """`evaluate`, with memory to work in."""
+        cdef Py_ssize_t t, m = self.n_members, g = max(1, self.targets)
+        cdef Row row
+        for t in range(n):
+            row = Row(outputs, n_seen, scores + t * m * outputs, enabled, NULL, 0.0, combined + t * outputs,
+                      deviations + t * g, scratch)
+            self.combine_row(&row)
 
     cdef int evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t n_seen,
                       const unsigned char* enabled, double* combined, double* deviations) except -1:
@@ -304,7 +326,7 @@ cdef class Combiner:
         free(scratch)
         return 0
 
-    # ---- On arrays ----------------------------------------------------------------------------
+    # ---- For Python ---------------------------------------------------------------------------
 
     def advance(self, scores, y, n_seen=None, counts=None, enabled=None):
         """(combined, deviations) just before each row, for arrays as above; the rows are learned."""
@@ -312,31 +334,38 @@ cdef class Combiner:
         cdef Py_ssize_t n = F.shape[0], outputs = F.shape[2]
         if F.shape[1] != self.n_members or n and np.size(y) != n * max(1, self.targets):
             raise ValueError("scores and y are not those of the members and of the targets")
-        cdef const double[::1] targets = np.ascontiguousarray(y, dtype=float).reshape(-1)
-        cdef const double[::1] weights = np.ones(n) if counts is None else np.ascontiguousarray(counts, dtype=float)
-        labels_before = np.full(n, outputs) if n_seen is None else n_seen
-        cdef const Py_ssize_t[::1] labels = np.ascontiguousarray(labels_before, dtype=np.intp)
-        cdef const unsigned char[::1] there = self.as_flags(enabled)
+        targets, weights = np.array(y, dtype=float), np.ones(n) if counts is None else np.array(counts, dtype=float)
+        labels = np.full(n, outputs) if n_seen is None else np.array(n_seen, dtype=np.intp)
+        there = np.array(np.ones(self.n_members) if enabled is None else enabled, dtype=np.uint8)
         found, spread = np.zeros((n, outputs)), np.ones((n, max(1, self.targets)))
         if n and outputs:
             self.open(n, outputs)
-            self.run(n, outputs, &F[0, 0, 0], &targets[0], &labels[0], &weights[0], &there[0], data_of(found),
-                     data_of(spread))
+            self.run(n, outputs, &F[0, 0, 0], data_of(targets), <Py_ssize_t*> array_data(labels), data_of(weights),
+                     <unsigned char*> array_data(there), data_of(found), data_of(spread))
         return found, spread
 
     def combined(self, scores, Py_ssize_t n_seen=0, enabled=None):
         """(combined, deviations) as of now, for arrays as above."""
         cdef const double[:, :, ::1] F = np.ascontiguousarray(scores, dtype=float)
         cdef Py_ssize_t n = F.shape[0], outputs = F.shape[2]
-        cdef const unsigned char[::1] there = self.as_flags(enabled)
+        there = np.array(np.ones(self.n_members) if enabled is None else enabled, dtype=np.uint8)
         found, spread = np.zeros((n, outputs)), np.ones((n, max(1, self.targets)))
         if n and outputs:
-            self.evaluate(n, outputs, &F[0, 0, 0], n_seen, &there[0], data_of(found), data_of(spread))
+            self.evaluate(n, outputs, &F[0, 0, 0], n_seen, <unsigned char*> array_data(there), data_of(found),
+                          data_of(spread))
         return found, spread
 
-    def as_flags(self, enabled):
-        """Which members take part; all of them if that is None."""
-        return np.ascontiguousarray(np.ones(self.n_members) if enabled is None else enabled, dtype=np.uint8)
+    def weights(self):
+        """Weights of the members, shape (groups, members); where they are a mean, each target's sum to 1."""
+        cdef Py_ssize_t j
+        weights = np.empty((max(1, self.targets), self.n_members))
+        for j in range(len(weights)):
+            self.current_weights(j, data_of(weights) + j * self.n_members)
+        return weights
+
+    def _check(self):
+        """Assert what must always hold."""
+        check_state(self)
 
 
 # ---- Numbers: the mean of the members, and how they differ from it ---------------------------------------------------
@@ -346,7 +375,8 @@ cdef class Differences(Combiner):
     """Base of combiners by least squares: y - f = sum_i v_i d_i, where f is the mean of the members and d_i = f_i - f.
 
     Only differences count, so weights 1/m + v_i sum to 1, units and offsets do not matter, and nothing happens where
-    members agree for ever. With an origin d_i = f_i - origin. Each target has v of its own; labels share one.
+    members agree for ever. For labels d_i = f_i + 1 instead, as -1 means "no". Each target has v of its own; labels
+    share one.
 
     A subclass has `weights_now` and maybe `limits`.
     """
@@ -359,22 +389,21 @@ cdef class Differences(Combiner):
         low[0], high[0] = -INFINITY, INFINITY
         return 1.0
 
-    cdef double apart(self, const double* scores, Py_ssize_t outputs, Py_ssize_t j, const unsigned char* enabled,
-                      double low, double high, double* d) noexcept nogil:
+    cdef double apart(self, const Row* row, Py_ssize_t j, double low, double high, double* d) noexcept nogil:
         """(f, d) of output j within limits; d of disabled members is 0. O(members)."""
         cdef Py_ssize_t i, n = 0
         cdef double mean = 0.0
         for i in range(self.n_members):
-            if enabled[i]:
-                d[i] = fmin(fmax(scores[i * outputs + j], low), high)
+            if row.enabled[i]:
+                d[i] = fmin(fmax(row.scores[i * row.outputs + j], low), high)
                 mean += d[i]
                 n += 1
         mean = mean / n if n else 0.0
         for i in range(self.n_members):
-            d[i] = 0.0 if not enabled[i] else d[i] - mean if self.about_mean else d[i] - self.origin_value
+            d[i] = 0.0 if not row.enabled[i] else d[i] - mean if self.targets else d[i] + 1.0
         return mean
 
-    cdef double mixed(self, double f, const double* v, const double* d, const unsigned char* enabled) noexcept nogil:
+    cdef double mixed(self, double f, const double* v, const double* d) noexcept nogil:
         """f + v.d. O(members)."""
         cdef Py_ssize_t i
         for i in range(self.n_members):
@@ -384,43 +413,25 @@ cdef class Differences(Combiner):
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
         return 2 * self.n_members
 
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t n_seen,
-                      const unsigned char* enabled, double* combined, double* deviations,
-                      double* scratch) noexcept nogil:
-        cdef Py_ssize_t t, j, m = self.n_members
-        cdef double low, high, total, deviation = 1.0
-        cdef double* d = scratch
-        cdef double* v = scratch + m
-        for j in range(outputs):
+    cdef void combine_row(self, Row* row) noexcept nogil:
+        cdef Py_ssize_t j
+        cdef double low, high
+        cdef double* d = row.scratch
+        cdef double* v = row.scratch + self.n_members
+        for j in range(row.outputs):
             if j == 0 or self.targets:
                 self.weights_now(j, v)
-                deviation = self.limits(j, &low, &high)
-            for t in range(n):
-                total = self.apart(scores + t * m * outputs, outputs, j, enabled, low, high, d)
-                combined[t * outputs + j] = self.mixed(total, v, d, enabled)
-                if self.targets:
-                    deviations[t * self.targets + j] = deviation
-                elif j == 0:
-                    deviations[t] = deviation
+                row.deviations[j] = self.limits(j, &low, &high)
+            row.combined[j] = self.mixed(self.apart(row, j, low, high, d), v, d)
 
-    cdef void member_weights(self, Py_ssize_t group, double* w) noexcept nogil:
-        """Weights of the members for a target, or for all labels. O(members)."""
+    cdef void current_weights(self, Py_ssize_t group, double* w) noexcept nogil:
         cdef Py_ssize_t i, m = self.n_members
         cdef double rest = 1.0
         self.weights_now(group, w)
-        for i in range(m if self.about_mean else 0):
+        for i in range(m if self.targets else 0):
             rest -= w[i]
         for i in range(m):
             w[i] += rest / m
-
-    def weights(self):
-        """Weights of the members, shape (targets, members); each target's sum to 1 where differences are from the
-        mean."""
-        cdef Py_ssize_t j
-        weights = np.empty((max(1, self.targets), self.n_members))
-        for j in range(len(weights)):
-            self.member_weights(j, data_of(weights) + j * self.n_members)
-        return weights
 
 
 @cython.final
@@ -428,15 +439,9 @@ cdef class RecursiveLeastSquares(Differences):
     """Numbers: the members' mean, plus leaky least squares on how members differ from it; and exponential weights
     beside these.
 
-    Each target is a fit of its own, in units of its running squared error. Several settings (memory, prior) run side by
-    side, and are mixed by Bayes' rule with a share. Predictions are cut to the range of the targets so far, widened by
-    itself on both sides.
-
-    Parameters
-    ----------
-    n, targets : int
-    settings : list of (memory, prior)
-    share : float
+    Each target is a fit of its own, in units of its running squared error. Several `settings` (memory, prior) run side
+    by side, and are mixed by Bayes' rule with a share. Predictions are cut to the range of the targets so far, widened
+    by itself on both sides.
     """
 
     cdef readonly LeakyFits fitted
@@ -449,7 +454,7 @@ cdef class RecursiveLeastSquares(Differences):
     FIELDS = Buffer("belief", shares), Buffer("trust", shares), Part("errors"), Part("fitted")
 
     def __init__(self, Py_ssize_t n, Py_ssize_t targets, settings, double share=1e-3):
-        self.n_members, self.targets, self.share, self.about_mean = n, targets, share, True
+        self.n_members, self.targets, self.share = n, targets, share
         self.fitted, self.errors = LeakyFits(n, settings, 0.0, targets), RunningErrors(targets)
         # The last is for exponential weights
         self.belief = np.full((targets, len(settings) + 1), 1.0 / (len(settings) + 1))
@@ -471,7 +476,7 @@ cdef class RecursiveLeastSquares(Differences):
             low[0], high[0] = least - reach, largest + reach
         return sqrt(self.errors.square(group))
 
-    cdef double mixed(self, double f, const double* v, const double* d, const unsigned char* enabled) noexcept nogil:
+    cdef double mixed(self, double f, const double* v, const double* d) noexcept nogil:
         """f + v.d, not far beyond what any member says: weights were not learned for what has just changed."""
         cdef Py_ssize_t i
         cdef double low = 0.0, high = 0.0, total = 0.0, reach
@@ -489,86 +494,67 @@ cdef class RecursiveLeastSquares(Differences):
             for k in range(K):
                 v[i] += belief[k] * self.fitted.weights_of(group * K + k)[i]
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
-                  const Py_ssize_t* n_seen, const double* counts, const unsigned char* enabled, double* combined,
-                  double* deviations) noexcept nogil:
-        cdef Py_ssize_t t, i, j, k, m = self.n_members, T = self.targets, K = self.fitted.n_settings
-        cdef double low, high, mean, unit, size, error, mixed, count
-        cdef double* d = self.scratch
+    cdef void learn_row(self, Row* row) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(self.targets):
+            self.learn_target(row, j)
+        self.errors.t += 1
+
+    cdef void learn_target(self, Row* row, Py_ssize_t j) noexcept nogil:
+        cdef Py_ssize_t i, k, m = self.n_members, K = self.fitted.n_settings
+        cdef double* d = row.scratch
         cdef double* x = d + m
         cdef double* predictions = x + m                    # of each fit, and of exponential weights
         cdef double* losses = predictions + K + 1           # of these, or of the members
-        cdef double* belief
-        cdef double* trust
-        cdef const double* w
-        for t in range(n):
-            count = counts[t]
-            for j in range(T):
-                belief, trust = self.belief_data + j * (K + 1), self.trust_data + j * m
-                unit = self.limits(j, &low, &high)
-                size = self.errors.square(j)
-                mean = self.apart(scores + t * m * T, T, j, enabled, low, high, d)
-                self.weights_now(j, x)
-                mixed = self.mixed(mean, x, d, enabled)
-                for k in range(K + 1):
-                    w = self.fitted.weights_of(j * K + k) if k < K else trust
-                    predictions[k] = self.mixed(mean, w, d, enabled)
-                combined[t * T + j], deviations[t * T + j] = mixed, unit
-                for k in range(K):
-                    self.fitted.leak(j * K + k, self.errors.t)
-                if not count > 0.0:
-                    continue
-                for i in range(m):
-                    x[i] = fmin(fmax(d[i] / unit, -1e8), 1e8)       # beyond 1e7 only before 30 rows
-                for k in range(K):
-                    # Of an outlier counts what is left of it within 4 units
-                    error = (y[t * T + j] - predictions[k]) / unit
-                    self.fitted.least_squares(j * K + k, x, error,
-                                            count * (1.0 if fabs(error) < 4.0 else 4.0 / fabs(error)))
-                for k in range(K + 1):
-                    error = (y[t * T + j] - predictions[k]) / unit
-                    losses[k] = fmin(CAP, 0.5 * count * error * error)
-                update_beliefs(belief, losses, K + 1, self.share)
-                for i in range(m):
-                    error = (y[t * T + j] - mean - d[i]) / unit
-                    losses[i] = fmin(CAP, 0.5 * count * error * error)
-                update_beliefs(trust, losses, m, self.share)
-                self.errors.learn(j, y[t * T + j], y[t * T + j] - mixed, count, size)
-            self.errors.t += 1
-
-    def _check(self):
-        """Assert what must always hold."""
-        self.fitted._check()
-        assert np.isfinite(self.errors.sums).all()
-        assert np.allclose(self.belief.sum(axis=1), 1.0) and np.allclose(self.trust.sum(axis=1), 1.0)
+        cdef double* trust = self.trust_data + j * m
+        cdef double low, high, error, y = row.y[j], count = row.count, size = self.errors.square(j)
+        cdef double unit = self.limits(j, &low, &high), mean = self.apart(row, j, low, high, d)
+        for k in range(K + 1):
+            predictions[k] = self.mixed(mean, self.fitted.weights_of(j * K + k) if k < K else trust, d)
+        for k in range(K):
+            self.fitted.leak(j * K + k, self.errors.t)
+        if not count > 0.0:
+            return
+        for i in range(m):
+            x[i] = fmin(fmax(d[i] / unit, -1e8), 1e8)       # beyond 1e7 only before 30 rows
+        for k in range(K + 1):
+            error = (y - predictions[k]) / unit
+            losses[k] = fmin(CAP, 0.5 * count * error * error)
+            if k < K:               # Of an outlier counts what is left of it within 4 units
+                self.fitted.least_squares(j * K + k, x, error,
+                                          count * (1.0 if fabs(error) < 4.0 else 4.0 / fabs(error)))
+        update_beliefs(self.belief_data + j * (K + 1), losses, K + 1, self.share)
+        for i in range(m):
+            error = (y - mean - d[i]) / unit
+            losses[i] = fmin(CAP, 0.5 * count * error * error)
+        update_beliefs(trust, losses, m, self.share)
+        self.errors.learn(j, y, y - row.combined[j], count, size)
 
 
+@cython.final
 cdef class LeastSquares(Differences):
     """A few strong members: v minimises the fading sum of (y - f - v.d)^2 / size + prior |v|^2, where size is the mean
     of (y - f)^2.
 
     All members count alike until the rows say otherwise, and the prior leaves no more of that than it must. For labels
-    y is +1 for the label and -1 for others, and d_i = f_i + 1, as -1 means "no": a member that is right but timid may
-    then count for more than its share.
+    y is +1 for the label and -1 for others: a member that is right but timid may then count for more than its share.
+    `memory` is what is left of a row's weight after one more.
 
-    Parameters
-    ----------
-    n : int
-        Members.
-    targets : int
-        0 for labels.
-    memory : float
-        What is left of a row's weight after one more.
-    prior : float
-
-    Examples
-    --------
     >>> f = np.array([[0.0, 1.0]] * 400)[:, :, None]               # two members, of which the second is right
     >>> combiner = LeastSquares(2, 1, memory=0.9995, prior=10.0)
     >>> combined, _ = combiner.advance(f, np.ones((400, 1)))
     >>> combined[[0, 50, 399], 0].round(2), combiner.weights().round(2)
     (array([0.5 , 0.95, 0.99]), array([[0.01, 0.99]]))
     """
+
+    cdef readonly double memory, prior
+    cdef public double count                    # of the rows
+    cdef readonly Py_ssize_t groups
+    cdef readonly object products, answers, squares, v
+    cdef double* products_data
+    cdef double* answers_data
+    cdef double* squares_data
+    cdef double* v_data
 
     FIELDS = (
         Buffer("products", within(-LARGEST_SUM, LARGEST_SUM)),
@@ -578,8 +564,6 @@ cdef class LeastSquares(Differences):
 
     def __init__(self, Py_ssize_t n, Py_ssize_t targets, double memory, double prior):
         self.n_members, self.targets, self.groups, self.memory, self.prior = n, targets, max(1, targets), memory, prior
-        self.about_mean, self.origin_value = targets > 0, -1.0
-        self.origin = None if self.about_mean else -1.0
         self.products, self.answers = np.zeros((self.groups, n, n)), np.zeros((self.groups, n))
         self.squares, self.count = np.zeros(self.groups), 0.0       # of y - f
         self.v = np.zeros((self.groups, n))                         # as of these sums
@@ -593,29 +577,19 @@ cdef class LeastSquares(Differences):
     cdef void weights_now(self, Py_ssize_t group, double* v) noexcept nogil:
         memcpy(v, self.v_data + group * self.n_members, self.n_members * sizeof(double))
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
-                  const Py_ssize_t* n_seen, const double* counts, const unsigned char* enabled, double* combined,
-                  double* deviations) noexcept nogil:
-        cdef Py_ssize_t t, i, j, g, m = self.n_members, columns = 1 if self.targets else outputs
-        cdef double* root = self.scratch
+    cdef void learn_row(self, Row* row) noexcept nogil:
+        cdef Py_ssize_t j, g, m = self.n_members, columns = 1 if self.targets else row.outputs
+        cdef double* root = row.scratch
         cdef double* d = root + m * m                       # (outputs, members)
-        cdef double* missed = d + outputs * m               # y - f of each output
-        cdef double target, total, weight
-        for t in range(n):
-            for j in range(outputs):
-                total = self.apart(scores + t * m * outputs, outputs, j, enabled, -INFINITY, INFINITY, d + j * m)
-                target = y[t * outputs + j] if self.targets else 1.0 if j == <Py_ssize_t> y[t] else -1.0
-                missed[j] = target - total
-                g = j if self.targets else 0
-                for i in range(m):
-                    total += self.v_data[g * m + i] * d[j * m + i]
-                combined[t * outputs + j] = total
-            weight = fmin(counts[t], LARGEST_SQUARE)
-            self.count = self.memory * self.count + weight
-            for g in range(self.groups):
-                deviations[t * self.groups + g] = 1.0
-                self.learn(g, d + g * m, missed + g, columns, weight)
-                self.solve(g, root)
+        cdef double* missed = d + row.outputs * m           # y - f of each output
+        cdef double target, weight = fmin(row.count, LARGEST_SQUARE)
+        for j in range(row.outputs):
+            target = row.y[j] if self.targets else 1.0 if j == <Py_ssize_t> row.y[0] else -1.0
+            missed[j] = target - self.apart(row, j, -INFINITY, INFINITY, d + j * m)
+        self.count = self.memory * self.count + weight
+        for g in range(self.groups):
+            self.learn(g, d + g * m, missed + g, columns, weight)
+            self.solve(g, root)
 
     cdef void learn(self, Py_ssize_t g, const double* d, const double* missed, Py_ssize_t columns,
                     double weight) noexcept nogil:
@@ -692,11 +666,6 @@ cdef class LeastSquares(Differences):
         for g in range(self.groups):
             self.solve(g, self.scratch)
 
-    def _check(self):
-        """Assert what must always hold."""
-        assert np.isfinite(self.products).all() and np.isfinite(self.answers).all() and np.isfinite(self.v).all()
-        assert np.array_equal(self.products, self.products.transpose(0, 2, 1))
-
 
 # ---- Labels: online Newton steps on the log loss ---------------------------------------------------------------------
 
@@ -714,22 +683,11 @@ cdef double score_as_log_odds(double score) noexcept nogil:
 cdef class OnlineNewton(Combiner):
     """Labels: p = softmax(sum_i w_i F_i) with one weight for each member, by leaky online Newton steps on the log loss.
 
-    F are members' scores in [-1, 1], 0 for members that are disabled. Several settings (memory, prior) run side by
-    side, and are mixed by Bayes' rule with a share. Some of them may see log odds instead as long as there are two
-    classes.
+    F are members' scores in [-1, 1], 0 for members that are disabled. Several `settings` (memory, prior) run side by
+    side, and are mixed by Bayes' rule with a share. Some of them may see log `odds` instead as long as there are two
+    classes. The weights sum to `total` beforehand.
 
     Combined scores are 2 p - 1, and -1 for labels that have not joined; a row that brings a new label is not judged.
-
-    Parameters
-    ----------
-    n : int
-        Members.
-    settings : list of (memory, prior)
-    share : float
-    total : float
-        What the weights sum to beforehand.
-    odds : list of bool or None
-        Which settings see log odds.
     """
 
     cdef readonly LeakyFits fitted
@@ -753,15 +711,11 @@ cdef class OnlineNewton(Combiner):
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
         return (self.n_members + self.fitted.n_settings) * outputs + 2 * self.n_members + self.fitted.n_settings
 
-    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t n_seen,
-                            double* odds) noexcept nogil:
-        """Scores of a row as the fits with log odds see them."""
-        cdef Py_ssize_t i
-        if not self.any_odds or n_seen != 2:
-            return scores
-        for i in range(self.n_members * outputs):
-            odds[i] = score_as_log_odds(scores[i])
-        return odds
+    cdef const double* seen(self, const Row* row, Py_ssize_t k) noexcept nogil:
+        """Scores as fit k sees them; log odds are in the scratch."""
+        if self.odds_data[k] and row.n_seen == 2:
+            return row.scratch
+        return row.scores
 
     cdef void softmax(self, const double* F, Py_ssize_t outputs, Py_ssize_t n_seen, const double* w,
                       double* p) noexcept nogil:
@@ -780,81 +734,58 @@ cdef class OnlineNewton(Combiner):
         for c in range(n_seen):
             p[c] /= total
 
-    cdef void mix(self, const double* F, const double* G, Py_ssize_t outputs, Py_ssize_t n_seen, double* likely,
-                  double* combined) noexcept nogil:
-        """Probabilities by each fit to `likely`, and mixed as scores."""
-        cdef Py_ssize_t k, c
+    cdef void combine_row(self, Row* row) noexcept nogil:
+        cdef Py_ssize_t i, k, c, outputs = row.outputs, n_seen = row.n_seen
+        cdef double* likely = row.scratch + self.n_members * outputs            # by each fit
+        row.deviations[0] = 1.0
         for c in range(outputs):
-            combined[c] = -1.0
-        if n_seen < 1:
-            return
-        for c in range(n_seen):
-            combined[c] = 0.0
-        for k in range(self.fitted.n_settings):
-            self.softmax(G if self.odds_data[k] else F, outputs, n_seen, self.fitted.weights_of(k),
-                         likely + k * outputs)
+            row.combined[c] = 0.0 if c < n_seen else -1.0
+        for i in range(self.n_members * outputs if self.any_odds and n_seen == 2 else 0):
+            row.scratch[i] = score_as_log_odds(row.scores[i])
+        for k in range(self.fitted.n_settings if n_seen > 0 else 0):
+            self.softmax(self.seen(row, k), outputs, n_seen, self.fitted.weights_of(k), likely + k * outputs)
             for c in range(n_seen):
-                combined[c] += self.belief_data[k] * likely[k * outputs + c]
+                row.combined[c] += self.belief_data[k] * likely[k * outputs + c]
         for c in range(n_seen):
-            combined[c] = 2.0 * combined[c] - 1.0
+            row.combined[c] = 2.0 * row.combined[c] - 1.0
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
-                  const Py_ssize_t* n_seen, const double* counts, const unsigned char* enabled, double* combined,
-                  double* deviations) noexcept nogil:
-        cdef Py_ssize_t t, i, c, k, label, rival, m = self.n_members, K = self.fitted.n_settings
-        cdef double* odds = self.scratch
-        cdef double* likely = odds + m * outputs
+    cdef void learn_row(self, Row* row) noexcept nogil:
+        cdef Py_ssize_t i, c, k, rival, outputs = row.outputs, m = self.n_members, K = self.fitted.n_settings
+        cdef Py_ssize_t label = <Py_ssize_t> row.y[0]
+        cdef double* likely = row.scratch + m * outputs
         cdef double* x = likely + K * outputs
         cdef double* gradient = x + m
         cdef double* losses = gradient + m
         cdef const double* F
-        cdef const double* G
-        cdef const double* H
         cdef const double* p
-        for t in range(n):
-            F, label = scores + t * m * outputs, <Py_ssize_t> y[t]
-            G = self.seen(F, outputs, n_seen[t], odds)
-            self.mix(F, G, outputs, n_seen[t], likely, combined + t * outputs)
-            deviations[t] = 1.0
-            for k in range(K):
-                self.fitted.leak(k, self.t)
-            if 1 < n_seen[t] and label < n_seen[t] and counts[t] > 0.0:
-                for k in range(K):
-                    p, H = likely + k * outputs, G if self.odds_data[k] else F
-                    losses[k] = fmin(CAP, -counts[t] * log(fmax(p[label], 1e-300)))
-                    # The curvature is that along what tells the label from its strongest rival
-                    rival = 1 if label == 0 else 0
-                    for c in range(n_seen[t]):
-                        if c != label and p[c] > p[rival]:
-                            rival = c
-                    for i in range(m):
-                        x[i] = H[i * outputs + label] - H[i * outputs + rival]
-                        gradient[i] = H[i * outputs + label]
-                        for c in range(n_seen[t]):
-                            gradient[i] -= p[c] * H[i * outputs + c]
-                    self.fitted.newton(k, x, gradient, counts[t], p[label] * p[rival])
-                update_beliefs(self.belief_data, losses, K, self.share)
-            self.t += 1
+        for k in range(K):
+            self.fitted.leak(k, self.t)
+        self.t += 1
+        if row.n_seen < 2 or label >= row.n_seen or not row.count > 0.0:
+            return
+        for k in range(K):
+            p, F = likely + k * outputs, self.seen(row, k)
+            losses[k] = fmin(CAP, -row.count * log(fmax(p[label], 1e-300)))
+            # The curvature is that along what tells the label from its strongest rival
+            rival = 1 if label == 0 else 0
+            for c in range(row.n_seen):
+                if c != label and p[c] > p[rival]:
+                    rival = c
+            for i in range(m):
+                x[i] = F[i * outputs + label] - F[i * outputs + rival]
+                gradient[i] = F[i * outputs + label]
+                for c in range(row.n_seen):
+                    gradient[i] -= p[c] * F[i * outputs + c]
+            self.fitted.newton(k, x, gradient, row.count, p[label] * p[rival])
+        update_beliefs(self.belief_data, losses, K, self.share)
 
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t n_seen,
-                      const unsigned char* enabled, double* combined, double* deviations,
-                      double* scratch) noexcept nogil:
-        cdef Py_ssize_t t, m = self.n_members
-        cdef const double* F
-        for t in range(n):
-            F = scores + t * m * outputs
-            self.mix(F, self.seen(F, outputs, n_seen, scratch), outputs, n_seen, scratch + m * outputs,
-                     combined + t * outputs)
-            deviations[t] = 1.0
-
-    def weights(self):
-        """Mean weights over the settings, shape (1, members)."""
-        return (self.belief @ self.fitted.w[0]).reshape(1, -1)
-
-    def _check(self):
-        """Assert what must always hold."""
-        self.fitted._check()
-        assert abs(self.belief.sum() - 1.0) < 1e-9 and (self.belief >= 0.0).all()
+    cdef void current_weights(self, Py_ssize_t group, double* w) noexcept nogil:
+        """Mean weights over the settings."""
+        cdef Py_ssize_t i, k
+        for i in range(self.n_members):
+            w[i] = 0.0
+            for k in range(self.fitted.n_settings):
+                w[i] += self.belief_data[k] * self.fitted.weights_of(k)[i]
 
 
 # ---- Exponential weights ---------------------------------------------------------------------------------------------
@@ -868,15 +799,9 @@ cdef class ExponentialWeights(Combiner):
     1/2 of the squared error in units of the running one. Both are convex, so the combination, the weighted mean, loses
     no more than the weighted mean of the losses. A disabled member loses what the combination of the others does.
 
-    Parameters
-    ----------
-    n, targets : int
-        targets is 0 for labels.
-    rate, share : float
-    votes : bool
-        Labels: each member gives 1 to the label that it predicts, the first of the best ones, and -1 to all others. So
-        its loss is 1 for a mistake and otherwise 0, and where the weighted means lead to a mistake, so do half of the
-        weights at least.
+    `votes`, for labels: each member gives 1 to the label that it predicts, the first of the best ones, and -1 to all
+    others. So its loss is 1 for a mistake and otherwise 0, and where the weighted means lead to a mistake, so do half
+    of the weights at least.
     """
 
     cdef readonly double rate, share
@@ -888,18 +813,15 @@ cdef class ExponentialWeights(Combiner):
     cdef double* own_data
     cdef double* ranges_data
 
-    FIELDS = (
-        Buffer("trust", shares),
-        Buffer("losses", not_negative),
-        Buffer("own", not_negative),
-        Buffer("ranges", not_negative),
-        Part("errors"))
+    FIELDS = (Buffer("trust", shares), Buffer("losses", not_negative), Buffer("own", not_negative),
+              Buffer("ranges", not_negative), Part("errors"))
 
     def __init__(self, Py_ssize_t n, Py_ssize_t targets, double rate, double share, bint votes=False):
         if not 0.0 < rate < np.inf or not 0.0 <= share < 1.0:
             raise ValueError("the rate must be positive, and the share in [0, 1)")
         groups = max(1, targets)
-        self.n_members, self.targets, self.rate, self.share, self.votes = n, targets, rate, share, votes
+        self.n_members, self.targets, self.rate, self.share = n, targets, rate, share
+        self.votes = votes and not targets
         self.trust = np.full((groups, n), 1.0 / n)
         self.losses, self.own, self.ranges = np.zeros((groups, n)), np.zeros(groups), np.zeros(groups)
         self.errors = RunningErrors(groups)
@@ -909,103 +831,81 @@ cdef class ExponentialWeights(Combiner):
     cdef Py_ssize_t scratch_size(self, Py_ssize_t outputs) noexcept nogil:
         return (outputs + 2) * self.n_members
 
-    cdef const double* seen(self, const double* scores, Py_ssize_t outputs, Py_ssize_t n_seen,
-                            double* votes) noexcept nogil:
-        """Scores of a row, or votes."""
-        cdef Py_ssize_t i, c, best
-        if not self.votes or self.targets:
-            return scores
-        for i in range(self.n_members):
-            best = 0
-            for c in range(n_seen):
-                votes[i * outputs + c] = -1.0
-                if scores[i * outputs + c] > scores[i * outputs + best]:
-                    best = c
-            votes[i * outputs + best] = 1.0
-        return votes
+    cdef const double* seen(self, const Row* row) noexcept nogil:
+        """Scores, or votes, which are in the scratch."""
+        if self.votes:
+            return row.scratch + 2 * self.n_members
+        return row.scores
 
-    cdef void mean(self, const double* F, Py_ssize_t outputs, Py_ssize_t n_seen, const unsigned char* enabled,
-                   double* combined) noexcept nogil:
+    cdef void vote(self, const Row* row, double* votes) noexcept nogil:
+        cdef Py_ssize_t i, c, best
+        for i in range(self.n_members):
+            best = likeliest(row.scores + i * row.outputs, row.n_seen)
+            for c in range(row.n_seen):
+                votes[i * row.outputs + c] = -1.0
+            votes[i * row.outputs + best] = 1.0
+
+    cdef void combine_row(self, Row* row) noexcept nogil:
         """The weighted mean of the members that are enabled; -1 for labels that have not joined."""
-        cdef Py_ssize_t i, c, m = self.n_members
+        cdef Py_ssize_t i, c, m = self.n_members, known = row.outputs if self.targets else row.n_seen
         cdef double total = 0.0
         cdef const double* trust = self.trust_data
-        for c in range(outputs):
-            combined[c] = 0.0 if self.targets or c < n_seen else -1.0
-        for c in range(outputs if self.targets else n_seen):
+        cdef const double* F = self.seen(row)
+        if self.votes:
+            self.vote(row, row.scratch + 2 * m)
+        if not self.targets:
+            row.deviations[0] = 1.0
+        for c in range(row.outputs):
+            row.combined[c] = 0.0 if c < known else -1.0
+        for c in range(known):
             if c == 0 or self.targets:
-                trust, total = self.trust_data + (c if self.targets else 0) * m, 0.0
+                trust, total = self.trust_data + c * m, 0.0
                 for i in range(m):
-                    total += trust[i] if enabled[i] else 0.0
+                    total += trust[i] if row.enabled[i] else 0.0
+            if self.targets:
+                row.deviations[c] = sqrt(self.errors.square(c))
             for i in range(m):
-                if enabled[i] and total > 0.0:
-                    combined[c] += trust[i] / total * F[i * outputs + c]
+                if row.enabled[i] and total > 0.0:
+                    row.combined[c] += trust[i] / total * F[i * row.outputs + c]
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
-                  const Py_ssize_t* n_seen, const double* counts, const unsigned char* enabled, double* combined,
-                  double* deviations) noexcept nogil:
-        cdef Py_ssize_t t, i, j, classes, m = self.n_members, groups = max(1, self.targets)
-        cdef double* loss = self.scratch
+    cdef void learn_row(self, Row* row) noexcept nogil:
+        cdef Py_ssize_t i, j, m = self.n_members
+        cdef double* loss = row.scratch
         cdef double* scaled = loss + m
-        cdef double* votes = scaled + m
-        cdef const double* F
-        cdef double* mixed
-        cdef double own, least, most, size, target
-        for t in range(n):
-            classes, mixed = 0 if self.targets else n_seen[t], combined + t * outputs
-            F = self.seen(scores + t * m * outputs, outputs, classes, votes)
-            self.mean(F, outputs, classes, enabled, mixed)
-            for j in range(groups):
-                target = y[t * groups + j]
-                size = self.errors.square(j) if self.targets else 1.0
-                deviations[t * groups + j] = sqrt(size)
-                if not counts[t] > 0.0 or not self.targets and (classes < 2 or target >= classes):
-                    continue
-                own = self.loss(mixed, target, j, classes, size, counts[t])
-                least, most = own, own
-                for i in range(m):
-                    loss[i] = self.loss(F + i * outputs, target, j, classes, size, counts[t]) if enabled[i] else own
-                    least, most = fmin(least, loss[i]), fmax(most, loss[i])
-                    self.losses_data[j * m + i] += loss[i]
-                    scaled[i] = self.rate * loss[i]
-                self.own_data[j] += own
-                self.ranges_data[j] += (most - least) * (most - least)
-                update_beliefs(self.trust_data + j * m, scaled, m, self.share)
-                if self.targets:
-                    self.errors.learn(j, target, target - mixed[j], counts[t], size)
-            self.errors.t += 1
+        cdef const double* F = self.seen(row)
+        cdef double own, least, most, size
+        for j in range(max(1, self.targets)):
+            if not row.count > 0.0 or not self.targets and (row.n_seen < 2 or row.y[0] >= row.n_seen):
+                continue
+            size = self.errors.square(j) if self.targets else 1.0
+            own = self.loss(row, row.combined, j, size)
+            least, most = own, own
+            for i in range(m):
+                loss[i] = self.loss(row, F + i * row.outputs, j, size) if row.enabled[i] else own
+                least, most = fmin(least, loss[i]), fmax(most, loss[i])
+                self.losses_data[j * m + i] += loss[i]
+                scaled[i] = self.rate * loss[i]
+            self.own_data[j] += own
+            self.ranges_data[j] += (most - least) * (most - least)
+            update_beliefs(self.trust_data + j * m, scaled, m, self.share)
+            if self.targets:
+                self.errors.learn(j, row.y[j], row.y[j] - row.combined[j], row.count, size)
+        self.errors.t += 1
 
-    cdef double loss(self, const double* F, double y, Py_ssize_t j, Py_ssize_t classes, double size,
-                     double count) noexcept nogil:
-        """`count` times the loss of scores."""
+    cdef double loss(self, const Row* row, const double* F, Py_ssize_t j, double size) noexcept nogil:
+        """The weight of the row times the loss of scores."""
         cdef Py_ssize_t c, label
-        cdef double rival = -1.0
+        cdef double rival = -1.0, y = row.y[j]
         if self.targets:
-            return fmin(LARGEST_LOSS, count * (0.5 * (y - F[j]) * (y - F[j]) / size))
+            return fmin(LARGEST_LOSS, row.count * (0.5 * (y - F[j]) * (y - F[j]) / size))
         label = <Py_ssize_t> y
-        for c in range(classes):
+        for c in range(row.n_seen):
             if c != label:
                 rival = fmax(rival, F[c])
-        return fmin(LARGEST_LOSS, count * (0.125 * ((1.0 - F[label]) ** 2 + (1.0 + rival) ** 2)))
+        return fmin(LARGEST_LOSS, row.count * (0.125 * ((1.0 - F[label]) ** 2 + (1.0 + rival) ** 2)))
 
-    cdef void combine(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, Py_ssize_t n_seen,
-                      const unsigned char* enabled, double* combined, double* deviations,
-                      double* scratch) noexcept nogil:
-        cdef Py_ssize_t t, j, m = self.n_members, groups = max(1, self.targets)
-        for t in range(n):
-            self.mean(self.seen(scores + t * m * outputs, outputs, n_seen, scratch), outputs, n_seen, enabled,
-                      combined + t * outputs)
-            for j in range(groups):
-                deviations[t * groups + j] = sqrt(self.errors.square(j)) if self.targets else 1.0
-
-    def weights(self):
-        """Weights of the members, shape (groups, members)."""
-        return self.trust.copy()
-
-    def _check(self):
-        """Assert what must always hold."""
-        assert np.allclose(self.trust.sum(axis=1), 1.0) and (self.trust >= 0.0).all()
-        assert np.isfinite(self.losses).all() and np.isfinite(self.ranges).all() and np.isfinite(self.errors.sums).all()
+    cdef void current_weights(self, Py_ssize_t group, double* w) noexcept nogil:
+        memcpy(w, self.trust_data + group * self.n_members, self.n_members * sizeof(double))
 
 
 # ---- Novelty: ranks --------------------------------------------------------------------------------------------------
@@ -1140,21 +1040,13 @@ cdef class AveragedRanks(Combiner):
         self.mean.restart(self.mean.t // 2)
         self.latest.restart(self.latest.t // 2)
 
-    def weights(self):
-        """Those of the members in the mean."""
-        return self.member_weights[None].copy()
+    cdef void current_weights(self, Py_ssize_t group, double* w) noexcept nogil:
+        memcpy(w, self.weights_data, self.n_members * sizeof(double))
 
     def fits(self, state):
         """The samples have seen the same rows."""
         if not state["each"]["t"] == state["mean"]["t"] <= state["t"] or state["latest"]["t"] > state["t"]:
             raise ValueError("the samples of ranks have not seen the same rows")
-
-    def _check(self):
-        """Assert what must always hold."""
-        self.each._check()
-        self.mean._check()
-        self.latest._check()
-        assert self.each.t == self.mean.t
 
 
 cdef double highest_level(double nu) noexcept nogil:
@@ -1205,7 +1097,65 @@ cdef Py_ssize_t likeliest(const double* p, Py_ssize_t n) noexcept nogil:
     return best
 
 
-cdef class Calibration:
+cdef class Probabilities:
+    """Base of what changes probabilities of classes by what has happened; a subclass has `change` and `learn`."""
+
+    cdef int open(self, Py_ssize_t outputs) except -1:
+        """Memory for so many classes."""
+        return 0
+
+    cdef void change(self, double* p, Py_ssize_t n_seen) noexcept nogil:
+        """Change those of a row, of two classes at least."""
+
+    cdef void learn(self, const double* before, const double* after, Py_ssize_t n_seen, Py_ssize_t label,
+                    double count) noexcept nogil:
+        """Learn a row, by its probabilities before and after they were changed."""
+
+    cdef void set_factors(self, Py_ssize_t n_seen, Py_ssize_t outputs, double* factors) noexcept nogil:
+        """What `change` multiplies by now, but for what all are divided by."""
+
+    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y,
+                  const Py_ssize_t* n_seen, const double* counts, double* changed, double* factors) noexcept nogil:
+        """Probabilities (n, outputs) just before each row, and factors unless that is NULL; the rows are learned."""
+        cdef Py_ssize_t t
+        for t in range(n):
+            if factors != NULL:
+                self.set_factors(n_seen[t], outputs, factors + t * outputs)
+            self.evaluate(1, outputs, likely + t * outputs, n_seen[t], changed + t * outputs)
+            self.learn(likely + t * outputs, changed + t * outputs, n_seen[t], <Py_ssize_t> y[t], counts[t])
+
+    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t n_seen,
+                       double* changed) noexcept nogil:
+        """The same as of now."""
+        cdef Py_ssize_t t
+        memcpy(changed, likely, n * outputs * sizeof(double))
+        for t in range(n if n_seen > 1 else 0):
+            self.change(changed + t * outputs, n_seen)
+
+    def advance(self, const double[:, ::1] likely, y, n_seen, counts=None):
+        """(changed probabilities, factors) just before each row, shapes (n, classes); the rows are learned."""
+        cdef Py_ssize_t n = likely.shape[0], outputs = likely.shape[1]
+        cdef const double[::1] labels = np.ravel(y), weights = np.ones(n) if counts is None else counts
+        cdef const Py_ssize_t[::1] there = n_seen
+        changed, factors = np.empty((n, outputs)), np.ones((n, outputs))
+        if n:
+            self.open(outputs)
+            self.run(n, outputs, &likely[0, 0], &labels[0], &there[0], &weights[0], data_of(changed), data_of(factors))
+        return changed, factors
+
+    def factors(self, Py_ssize_t classes):
+        """What probabilities of so many classes are multiplied by as of now."""
+        found = np.ones(classes)
+        self.set_factors(classes, classes, data_of(found))
+        return found
+
+    def _check(self):
+        """Assert what must always hold."""
+        check_state(self)
+
+
+@cython.final
+cdef class Calibration(Probabilities):
     """Hit rates of the likeliest class by its probability p: log odds that are shifted and stretched, and what is left
     at some knots.
 
@@ -1217,6 +1167,11 @@ cdef class Calibration:
     near 1; where they sum to less than `SUREST` they tend to equal shares.
     """
 
+    cdef readonly object sums                   # of rows, of hits, and of hits as q has it, at the knots
+    cdef readonly LeakyFits line
+    cdef public long long t
+    cdef double* sums_data
+
     FIELDS = Count("t"), Buffer("sums", not_negative), Part("line")
 
     def __init__(self):
@@ -1224,43 +1179,27 @@ cdef class Calibration:
         self.line = LeakyFits(2, [(FADING, STIFF)], 0.0)
         self.sums_data = data_of(self.sums)
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y,
-                  const Py_ssize_t* n_seen, const double* counts, double* calibrated) noexcept nogil:
-        """Calibrated probabilities (n, outputs) just before each row; the rows are learned. `calibrated` may be
-        `likely`."""
-        cdef Py_ssize_t t, best
-        cdef double p
-        memmove(calibrated, likely, n * outputs * sizeof(double))
-        for t in range(n):
-            if n_seen[t] < 2:
-                continue
-            best = likeliest(calibrated + t * outputs, n_seen[t])
-            p = calibrated[t * outputs + best]
-            self.calibrate(calibrated + t * outputs, n_seen[t], best)
-            self.learn(p, <Py_ssize_t> y[t] == best, fmin(counts[t], LARGEST_WEIGHT))
-
-    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t n_seen,
-                       double* calibrated) noexcept nogil:
-        """The same as of now."""
-        cdef Py_ssize_t t
-        memmove(calibrated, likely, n * outputs * sizeof(double))
-        for t in range(n if n_seen > 1 else 0):
-            self.calibrate(calibrated + t * outputs, n_seen, likeliest(calibrated + t * outputs, n_seen))
-
-    cdef void learn(self, double p, bint hit, double count) noexcept nogil:
-        cdef double q = self.stretched(p), place = knot_of(q), share
+    cdef void learn(self, const double* before, const double* after, Py_ssize_t n_seen, Py_ssize_t label,
+                    double count) noexcept nogil:
+        cdef Py_ssize_t i, k, best = likeliest(before, n_seen)
+        cdef double q, place, share
         cdef double[2] x
         cdef double[2] gradient
-        cdef Py_ssize_t i, k = <Py_ssize_t> fmin(place, KNOTS - 2)
-        share = place - k
+        cdef bint hit = label == best
+        if n_seen < 2:
+            return
+        q, count = self.stretched(before[best]), fmin(count, LARGEST_WEIGHT)
+        place = knot_of(q)
+        k = <Py_ssize_t> fmin(place, KNOTS - 2)
         for i in range(3 * KNOTS):
             self.sums_data[i] *= FADING
         for i in range(2):
-            self.sums_data[k + i] += count * (share if i else 1.0 - share)
-            self.sums_data[KNOTS + k + i] += count * (share if i else 1.0 - share) * hit
-            self.sums_data[2 * KNOTS + k + i] += count * (share if i else 1.0 - share) * q
+            share = count * (place - k if i else 1.0 - (place - k))
+            self.sums_data[k + i] += share
+            self.sums_data[KNOTS + k + i] += share * hit
+            self.sums_data[2 * KNOTS + k + i] += share * q
         self.line.leak(0, self.t)
-        x[0], x[1] = 1.0, 0.5 * log_odds(p)
+        x[0], x[1] = 1.0, 0.5 * log_odds(before[best])
         for i in range(2):
             gradient[i] = (hit - q) * x[i]
         self.line.newton(0, x, gradient, count, q * (1.0 - q))
@@ -1270,19 +1209,20 @@ cdef class Calibration:
         """q, see above."""
         return 1.0 / (1.0 + exp(-self.line.w_data[0] - fmax(FLATTEST, 1.0 + 0.5 * self.line.w_data[1]) * log_odds(p)))
 
-    cdef void calibrate(self, double* p, Py_ssize_t n, Py_ssize_t best) noexcept nogil:
+    cdef void change(self, double* p, Py_ssize_t n_seen) noexcept nogil:
+        cdef Py_ssize_t c, best = likeliest(p, n_seen)
         cdef double q = self.stretched(p[best]), place = knot_of(q), rest = 0.0, second = 0.0, rate, extra, total
-        cdef Py_ssize_t c, k = <Py_ssize_t> fmin(place, KNOTS - 2)
+        cdef Py_ssize_t k = <Py_ssize_t> fmin(place, KNOTS - 2)
         rate = q + (1.0 - place + k) * self.left_at(k) + (place - k) * self.left_at(k + 1)
-        for c in range(n):
+        for c in range(n_seen):
             if c != best:
                 rest += p[c]
                 second = fmax(second, p[c])
         total = fmax(rest, SUREST)
-        extra = (total - rest) / (n - 1)
+        extra = (total - rest) / (n_seen - 1)
         second = (second + extra) / total
         rate = fmin(fmax(rate, second / (1.0 + second) + APART), 1.0)
-        for c in range(n):
+        for c in range(n_seen):
             p[c] = (p[c] + extra) / total * (1.0 - rate)
         p[best] = rate
 
@@ -1290,33 +1230,11 @@ cdef class Calibration:
         """How much more often the class was right than q says."""
         return (self.sums_data[KNOTS + k] - self.sums_data[2 * KNOTS + k]) / (self.sums_data[k] + PRIOR)
 
-    def advance(self, likely, y, n_seen, counts):
-        """Calibrated probabilities just before each row, shape (n, classes); the rows are learned."""
-        found = np.array(likely, dtype=float, order="C")
-        cdef const double[::1] labels = np.ascontiguousarray(y, dtype=float).reshape(-1)
-        cdef const double[::1] weights = np.ascontiguousarray(counts, dtype=float)
-        cdef const Py_ssize_t[::1] there = np.ascontiguousarray(n_seen, dtype=np.intp)
-        if found.size:
-            self.run(len(found), found.shape[1], data_of(found), &labels[0], &there[0], &weights[0], data_of(found))
-        return found
-
-    def calibrated(self, likely, Py_ssize_t n_seen):
-        """Probabilities as of now."""
-        found = np.array(likely, dtype=float, order="C")
-        if found.size:
-            self.evaluate(len(found), found.shape[1], data_of(found), n_seen, data_of(found))
-        return found
-
     def fits(self, state):
         """A row is a hit at most."""
         rows, hits, expected = state["sums"]
         if (np.maximum(hits, expected) > rows * (1 + 1e-9)).any():
             raise ValueError("sums have more hits than rows")
-
-    def _check(self):
-        """Assert what must always hold."""
-        self.line._check()
-        assert np.isfinite(self.sums).all()
 
 
 # ---- Prior correction ------------------------------------------------------------------------------------------------
@@ -1325,22 +1243,25 @@ cdef double FREQUENCIES = 0.998         # fading of what thresholds are chosen b
 cdef double LARGEST_FREQUENCY = 1.0 / (1.0 - FREQUENCIES) * (1.0 + 1e-9)
 
 
-cdef class PriorCorrection:
+@cython.final
+cdef class PriorCorrection(Probabilities):
     """Probabilities times a factor for each class, so that the largest is another one where classes are rare.
 
     "balanced": 1 / frequency, so each class counts alike. "f1", for two classes: the best threshold of the probability
     of the rarer one is half the F1 that it reaches.
 
-    Parameters
-    ----------
-    kind : "balanced" or "f1"
-
     >>> correction = PriorCorrection("balanced")
-    >>> likely, y = np.array([[0.9, 0.1]] * 400), np.arange(400) % 10 == 9
-    >>> corrected, factors = correction.advance(likely, y, np.full(400, 2))
+    >>> likely, y = np.array([[0.9, 0.1]] * 400), np.arange(400) % 10 == 9.0
+    >>> corrected, factors = correction.advance(likely, y.astype(float), np.full(400, 2))
     >>> corrected[-1].round(1), correction.factors(2).round(3)[1] > 5 * correction.factors(2)[0]
     (array([0.5, 0.5]), np.True_)
     """
+
+    cdef readonly bint balanced                 # each class counts alike; otherwise F1 of the rarer of two
+    cdef Py_ssize_t classes                     # that there is memory for
+    cdef readonly object frequencies, found     # fading: of the classes; rare rows that were found, alarms, rare rows
+    cdef double* frequencies_data
+    cdef double* found_data
 
     FIELDS = (
         Array("frequencies", float, ("n_classes",), within(0.0, LARGEST_FREQUENCY)),
@@ -1353,10 +1274,9 @@ cdef class PriorCorrection:
         self.frequencies, self.found = np.zeros(0), np.zeros(3)
         self.frequencies_data, self.found_data = data_of(self.frequencies), data_of(self.found)
 
-    cdef int open(self, Py_ssize_t n, Py_ssize_t outputs) except -1:
-        """Memory for so many classes."""
-        if len(self.frequencies) < outputs:
-            fresh = np.concatenate([self.frequencies, np.zeros(outputs - len(self.frequencies))])
+    cdef int open(self, Py_ssize_t outputs) except -1:
+        if self.classes < outputs:
+            fresh = np.concatenate([self.frequencies, np.zeros(outputs - self.classes)])
             self.frequencies_data, self.frequencies, self.classes = data_of(fresh), fresh, outputs
         return 0
 
@@ -1382,75 +1302,36 @@ cdef class PriorCorrection:
         level = fmin(fmax(level, 0.02), 0.5)
         return (1.0 - level) / level
 
-    cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, const double* y,
-                  const Py_ssize_t* n_seen, double* corrected, double* factors) noexcept nogil:
-        """Corrected probabilities (n, outputs) just before each row, and the factors; the rows are learned.
+    cdef void set_factors(self, Py_ssize_t n_seen, Py_ssize_t outputs, double* factors) noexcept nogil:
+        cdef Py_ssize_t c
+        cdef double total = self.total(n_seen)
+        for c in range(outputs):
+            factors[c] = self.factor(c, n_seen, total) if 1 < n_seen and c < n_seen else 1.0
 
-        `corrected` may be `likely`; `factors` may be NULL.
-        """
-        cdef Py_ssize_t t, c, label, rare
-        cdef double total
-        cdef bint alarm
+    cdef void change(self, double* p, Py_ssize_t n_seen) noexcept nogil:
+        cdef Py_ssize_t c
+        cdef double sum_of_all = 0.0, total = self.total(n_seen)
+        for c in range(n_seen):
+            p[c] *= self.factor(c, n_seen, total)
+            sum_of_all += p[c]
+        for c in range(n_seen):
+            p[c] /= fmax(sum_of_all, 1e-300)
+
+    cdef void learn(self, const double* before, const double* after, Py_ssize_t n_seen, Py_ssize_t label,
+                    double count) noexcept nogil:
+        cdef Py_ssize_t c, rare = -1
         cdef double* found = self.found_data
-        memmove(corrected, likely, n * outputs * sizeof(double))
-        for t in range(n):
-            label = <Py_ssize_t> y[t]
-            if factors != NULL:
-                total = self.total(n_seen[t])
-                for c in range(outputs):
-                    factors[t * outputs + c] = 1.0
-                    if 1 < n_seen[t] and c < n_seen[t]:
-                        factors[t * outputs + c] = self.factor(c, n_seen[t], total)
-            if n_seen[t] > 1:
-                self.evaluate(1, outputs, corrected + t * outputs, n_seen[t], corrected + t * outputs)
-                rare = -1
-                if n_seen[t] == 2:
-                    rare = self.frequencies_data[1] < self.frequencies_data[0]
-                alarm = likeliest(corrected + t * outputs, n_seen[t]) == rare
-                found[0] = FREQUENCIES * found[0] + (alarm and label == rare)
-                found[1] = FREQUENCIES * found[1] + alarm
-                found[2] = FREQUENCIES * found[2] + (label == rare)
-            for c in range(self.classes):
-                self.frequencies_data[c] *= FREQUENCIES
-            self.frequencies_data[label] += 1.0
-
-    cdef void evaluate(self, Py_ssize_t n, Py_ssize_t outputs, const double* likely, Py_ssize_t n_seen,
-                       double* corrected) noexcept nogil:
-        """The same as of now."""
-        cdef Py_ssize_t t, c
-        cdef double sum_of_all, frequencies = self.total(n_seen)
-        memmove(corrected, likely, n * outputs * sizeof(double))
-        for t in range(n if n_seen > 1 else 0):
-            sum_of_all = 0.0
-            for c in range(n_seen):
-                corrected[t * outputs + c] *= self.factor(c, n_seen, frequencies)
-                sum_of_all += corrected[t * outputs + c]
-            for c in range(n_seen):
-                corrected[t * outputs + c] /= fmax(sum_of_all, 1e-300)
-
-    def advance(self, likely, y, n_seen):
-        """(corrected probabilities, factors) just before each row, shapes (n, classes); the rows are learned."""
-        found = np.array(likely, dtype=float, order="C")
-        factors = np.ones(found.shape)
-        cdef const double[::1] labels = np.ascontiguousarray(y, dtype=float).reshape(-1)
-        cdef const Py_ssize_t[::1] there = np.ascontiguousarray(n_seen, dtype=np.intp)
-        if found.size:
-            self.open(len(found), found.shape[1])
-            self.run(len(found), found.shape[1], data_of(found), &labels[0], &there[0], data_of(found),
-                     data_of(factors))
-        return found, factors
-
-    def corrected(self, likely):
-        """Probabilities of all classes so far as of now."""
-        found = np.array(likely, dtype=float, order="C")
-        if found.size:
-            self.evaluate(len(found), found.shape[1], data_of(found), found.shape[1], data_of(found))
-        return found
-
-    def factors(self, Py_ssize_t classes):
-        """What probabilities of so many classes are multiplied by as of now."""
-        total = self.total(classes)
-        return np.array([self.factor(c, classes, total) for c in range(classes)])
+        cdef bint alarm
+        if n_seen == 2:
+            rare = self.frequencies_data[1] < self.frequencies_data[0]
+        if n_seen > 1:
+            alarm = likeliest(after, n_seen) == rare
+            found[0] = FREQUENCIES * found[0] + (alarm and label == rare)
+            found[1] = FREQUENCIES * found[1] + alarm
+            found[2] = FREQUENCIES * found[2] + (label == rare)
+        for c in range(self.classes):
+            self.frequencies_data[c] *= FREQUENCIES
+        self.frequencies_data[label] += 1.0
 
     def fits(self, state):
         """A rare row that was found is an alarm and a rare row."""
@@ -1460,7 +1341,7 @@ cdef class PriorCorrection:
 
     def resume(self, state):
         """Take over a checked state."""
-        self.open(0, len(state["frequencies"]))
+        self.open(len(state["frequencies"]))
         self.frequencies[:] = 0.0
         self.frequencies[:len(state["frequencies"])] = state["frequencies"]
         self.found[:] = state["found"]
@@ -1646,17 +1527,13 @@ cdef class TargetFences:
             self.work[i] = self.residual_data[i * self.targets + j]
         self.quantile_data[j] = nth_smallest(self.work, n, (95 * n - 1) // 100)
 
-    def advance(self, y, predicted):
+    def advance(self, const double[:, ::1] y, const double[:, ::1] predicted):
         """Targets as members learn them, where no deviation is known."""
-        cdef const double[:, ::1] given = np.ascontiguousarray(y, dtype=float)
-        cdef const double[:, ::1] f = np.ascontiguousarray(predicted, dtype=float)
-        cdef double[:, ::1] clipped
+        cdef double[:, ::1] clipped = np.empty((y.shape[0], self.targets))
         cdef double[::1] nothing = np.zeros(self.targets)
-        cdef Py_ssize_t i
-        clipped = found = np.empty((given.shape[0], self.targets))
-        for i in range(given.shape[0]):
-            self.tell(&given[i, 0], &f[i, 0], &nothing[0], NULL, &clipped[i, 0])
-        return found
+        for i in range(y.shape[0]):
+            self.tell(&y[i, 0], &predicted[i, 0], &nothing[0], NULL, &clipped[i, 0])
+        return np.asarray(clipped)
 
     def fits(self, state):
         """No more targets were beyond a fence than there were."""
@@ -1806,8 +1683,7 @@ cdef class IntervalTracker:
 
     cdef void run(self, Py_ssize_t n, const double* predictions, const double* y, const double* deviations,
                   double* innovations, double* leasts) noexcept nogil:
-        """Innovations (n, targets) of rows; they are learned. `leasts` gets the least targets before each row, unless
-        it is NULL."""
+        """Innovations (n, targets) of rows, which are learned, and least targets before each row, unless NULL."""
         cdef Py_ssize_t t, j, i, T = self.targets
         cdef double* row
         for t in range(n):
@@ -1826,25 +1702,17 @@ cdef class IntervalTracker:
             if self.n > KEPT:
                 self.n, self.first = KEPT, self.first + 1
 
-    cdef double factor(self, Py_ssize_t j, double coverage, double gaussian, double* scratch) noexcept nogil:
-        """Half-width of the next interval of a target in deviations; the scratch has room for 500 numbers. O(500)."""
-        return factor_of(self.kept_data + self.first * self.targets + j, self.n, self.targets, coverage, gaussian,
-                         scratch)
-
-    def advance(self, predictions, y, deviations):
+    def advance(self, const double[:, ::1] predictions, const double[:, ::1] y, const double[:, ::1] deviations):
         """(innovations, least targets before each row), shapes (n, targets); the rows are learned."""
-        cdef const double[:, ::1] f = np.ascontiguousarray(predictions, dtype=float)
-        cdef const double[:, ::1] given = np.ascontiguousarray(deviations, dtype=float)
-        cdef const double[:, ::1] targets = np.ascontiguousarray(y, dtype=float)
-        found, leasts = np.zeros((len(f), self.targets)), np.zeros((len(f), self.targets))
+        cdef Py_ssize_t n = y.shape[0]
+        found, leasts = np.zeros((n, self.targets)), np.zeros((n, self.targets))
         if found.size:
-            self.run(len(f), &f[0, 0], &targets[0, 0], &given[0, 0], data_of(found), data_of(leasts))
+            self.run(n, &predictions[0, 0], &y[0, 0], &deviations[0, 0], data_of(found), data_of(leasts))
         return found, leasts
 
     def half_widths(self, double coverage):
         """Half-widths of the next intervals in deviations, shape (targets,)."""
-        scratch, gaussian = np.empty(KEPT), gaussian_half_width(coverage)
-        return np.array([self.factor(j, coverage, gaussian, data_of(scratch)) for j in range(self.targets)])
+        return interval_factors(self.innovations, self.n, coverage)[0]
 
     def stored(self):
         """The least target; 0 before the first."""
@@ -1863,43 +1731,33 @@ cdef class IntervalTracker:
             self.least[:] = state["least"] if self.n else np.inf
 
 
-def gaussian_half_width(coverage):
-    """That of a Gaussian, in deviations."""
+def interval_factors(innovations, Py_ssize_t first, double coverage):
+    """Half-widths in deviations before each innovation from the `first` on, and after the last, (n, targets)."""
     from statistics import NormalDist
 
-    return NormalDist().inv_cdf(0.5 + 0.5 * coverage)
-
-
-def interval_factors(innovations, Py_ssize_t first, double coverage):
-    """Half-widths in deviations before each of the innovations from the `first` on, and after the last, shape (n,
-    targets)."""
     cdef const double[:, ::1] given = np.ascontiguousarray(innovations, dtype=float)
     cdef Py_ssize_t n = given.shape[0], T = given.shape[1], t, j, begin
-    cdef double gaussian = gaussian_half_width(coverage)
+    cdef double gaussian = NormalDist().inv_cdf(0.5 + 0.5 * coverage)
     cdef double[::1] scratch = np.empty(KEPT)
-    found = np.empty((n + 1 - first, T))
-    cdef double[:, ::1] out = found
+    cdef double[:, ::1] out = np.empty((n + 1 - first, T))
     with nogil:
         for t in range(first, n + 1):
             begin = max(0, t - KEPT)
             for j in range(T):
                 out[t - first, j] = factor_of(&given[0, 0] + begin * T + j, t - begin, T, coverage, gaussian,
                                               &scratch[0])
-    return found
+    return np.asarray(out)
 
 
 def interval_ends(f, half, least):
-    """(lower, upper) ends of intervals about predictions, where the least targets before them were these; any shapes
-    that fit."""
+    """(lower, upper) ends of intervals about predictions, given the least targets before them; any shapes."""
     shape = np.broadcast_shapes(np.shape(f), np.shape(half), np.shape(least))
     cdef const double[::1] F, H, L
     F, H, L = (np.ascontiguousarray(np.broadcast_to(part, shape), dtype=float).reshape(-1) for part in (f, half, least))
-    low, high = np.empty(F.shape[0]), np.empty(F.shape[0])
-    cdef double[::1] lows = low, highs = high
-    cdef Py_ssize_t i
+    cdef double[:, ::1] ends = np.empty((2, F.shape[0]))
     for i in range(F.shape[0]):
-        ends_of(F[i], H[i], L[i], &lows[i], &highs[i])
-    return low.reshape(shape), high.reshape(shape)
+        ends_of(F[i], H[i], L[i], &ends[0, i], &ends[1, i])
+    return tuple(np.asarray(ends).reshape(2, *shape))
 
 
 # ---- Changes ---------------------------------------------------------------------------------------------------------
@@ -2013,16 +1871,13 @@ cdef class ChangeDetector:
         """The latest ones, shape (n, 2): the first row after each, and the one at which it was noticed."""
         return self.noted[:self.n_changes].copy()
 
-    def advance(self, scores, y, n_seen=None):
-        """Judge scores (n, outputs) of rows, for arrays."""
-        cdef const double[:, ::1] f = np.ascontiguousarray(scores, dtype=float)
-        cdef Py_ssize_t n = f.shape[0]
-        cdef const double[::1] given = np.ascontiguousarray(y, dtype=float).reshape(-1)
-        cdef const Py_ssize_t[::1] labels = np.ascontiguousarray(np.full(n, f.shape[1]) if n_seen is None else n_seen,
-                                                                 dtype=np.intp)
-        cdef const double[::1] counts = np.ones(n)
+    def advance(self, const double[:, ::1] scores, y):
+        """Judge scores (n, outputs) of rows, where all labels are known."""
+        cdef Py_ssize_t n = scores.shape[0]
+        cdef const double[::1] given = np.ravel(y), counts = np.ones(n)
+        cdef const Py_ssize_t[::1] labels = np.full(n, scores.shape[1])
         if n:
-            self.run(n, f.shape[1], &f[0, 0], &given[0], &labels[0], &counts[0])
+            self.run(n, scores.shape[1], &scores[0, 0], &given[0], &labels[0], &counts[0])
 
     def fits(self, state):
         """Nothing was noticed before it was there, and no more than is kept."""

@@ -59,6 +59,7 @@ cdef class Dictionary:
     cdef Observer observer                  # who holds slots
     cdef readonly object dtype              # of points
     cdef readonly Py_ssize_t n_features     # of points; 0 for objects
+    cdef Py_ssize_t point_bytes             # of a dense one
     cdef readonly Program program           # the kernel, or None
     cdef readonly Table cached               # (n_cached, capacity): what the kernel keeps with each point
     cdef bint needs_inner                   # whether the kernel wants inner products of every piece,
@@ -74,9 +75,8 @@ cdef class Dictionary:
     cdef void put(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
     cdef const char* point(self, Py_ssize_t slot) noexcept nogil
     cdef bint is_at(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil
-    cdef double square_of(self, Py_ssize_t slot) noexcept nogil
-    cdef double origin_product_of(self, Py_ssize_t slot) noexcept nogil
     cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil
+    cdef void point_moved(self, Py_ssize_t slot) noexcept nogil
     # Where it applies
     cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1
     cdef void move_points(self) noexcept
@@ -99,8 +99,6 @@ cdef class Dictionary:
     cdef void values_into(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil
     @cython.final
     cdef void distances(self, Piece piece, Py_ssize_t i, double rate, double* out) noexcept nogil
-    @cython.final
-    cdef void point_moved(self, Py_ssize_t slot) noexcept nogil
     @cython.final
     cdef int reserve_slots(self, Piece piece, Py_ssize_t capacity) except -1
     @cython.final

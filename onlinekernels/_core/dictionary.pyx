@@ -168,10 +168,7 @@ cdef class Observer:
 
     cdef int prepare(self, Py_ssize_t capacity) except -1:
         """There may soon be so many slots: get what memory that needs. What is in tables of the dictionary follows
-        anyway.
-
-        O(capacity).
-        """
+        anyway. O(capacity)."""
         return 0
 
     cdef void moved(self) noexcept:
@@ -187,15 +184,19 @@ cdef inline const double* as_doubles(Piece piece, const char* numbers, Py_ssize_
     return piece.widened
 
 
+cdef inline const char* row_of(Piece piece, Py_ssize_t i, Py_ssize_t size) noexcept nogil:
+    """Example i of a piece, of so many bytes, as kernels take it that look at coordinates; NULL if there are none."""
+    return <const char*> NULL if piece.x == NULL else piece.x + i * size
+
+
 cdef class Dictionary:
     """Points in slots.
 
     Its program is the kernel, started with the points' precision and origin; None if its values come from elsewhere.
     Complexities are those of n slots in use of d features; for sparse rows d is the number of non-zeros.
 
-    A kind of points implements `open_points`, `put`, `point`, `square_of`, `origin_product_of` and `slot_row`, and for
-    Python `chosen`, `points_at`, `points_state` and `restore_points`. It keeps points in tables, or implements
-    `prepare_points` and `move_points`.
+    A kind of points implements `open_points`, `put`, `point` and `slot_row`, and for Python `chosen`, `points_at`,
+    `points_state` and `restore_points`. It keeps points in tables, or implements `prepare_points` and `move_points`.
     """
 
     FIELDS = Array("birthdays", np.int64, ("n",), distinct),
@@ -203,6 +204,7 @@ cdef class Dictionary:
     def __init__(self, Py_ssize_t n_features, dtype, Program program=None):
         self.n_features = n_features
         self.dtype = np.dtype(dtype)
+        self.point_bytes = n_features * self.dtype.itemsize
         self.tables, self.observer = [], Observer()
         self.birthdays = self.new_table(1, np.int64)
         self.taken = self.new_table(1, np.uint8)
@@ -436,20 +438,9 @@ cdef class Dictionary:
         """Whether example i is, bit for bit, the point of a slot: O(n_features), or O(nnz)."""
         return False
 
-    cdef double square_of(self, Py_ssize_t slot) noexcept nogil:
-        """|x|^2 about the origin: O(d)."""
-        return 0.0
-
-    cdef double origin_product_of(self, Py_ssize_t slot) noexcept nogil:
-        """<origin, x> about the origin: O(d)."""
-        return 0.0
-
     cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil:
         """Inner products of a slot's own point with all slots in use, into piece.slot_inner, distances into
-        piece.slot_l1.
-
-        O(n d).
-        """
+        piece.slot_l1. O(n d)."""
         pass
 
     cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1:
@@ -489,11 +480,10 @@ cdef class Dictionary:
 
     cdef void find_cached(self, Piece piece) noexcept nogil:
         """What the kernel wants to know of the examples of a piece, and k(x, x)."""
-        cdef Py_ssize_t i, m = piece.rows, size = self.n_features * (4 if self.program.single else 8)
-        cdef const char* x
+        cdef Py_ssize_t i, m = piece.rows
         for i in range(m):
-            x = <const char*> NULL if piece.x == NULL else piece.x + i * size
-            piece.own[i] = self.program.cache_from(x, piece.square[i], piece.origin_product[i], piece.cached + i, m)
+            piece.own[i] = self.program.cache_from(row_of(piece, i, self.point_bytes), piece.square[i],
+                                                   piece.origin_product[i], piece.cached + i, m)
 
     cdef const double* values(self, Piece piece, Py_ssize_t i) noexcept nogil:
         """Kernel values of example i with the slots in use, valid until the next call. O(n)."""
@@ -506,24 +496,17 @@ cdef class Dictionary:
         cdef Py_ssize_t place = i * piece.stride + start - piece.first
         cdef double* cached = <double*> self.cached.data
         cdef const double* inner = as_doubles(piece, piece.inner, place, n)
-        cdef const char* x = NULL
-        if piece.x != NULL:
-            x = piece.x + i * (self.n_features * (4 if self.program.single else 8))
-        self.program.row(inner, NULL if piece.l1 == NULL else piece.l1 + place, x, piece.cached + i, piece.rows,
-                         self.point(start), cached + start, self.cached.capacity, n, out)
+        self.program.row(inner, NULL if piece.l1 == NULL else piece.l1 + place, row_of(piece, i, self.point_bytes),
+                         piece.cached + i, piece.rows, self.point(start), cached + start, self.cached.capacity, n, out)
 
     cdef const double* own_values(self, Piece piece, Py_ssize_t i) noexcept nogil:
         """Kernel values of example i with all examples of its piece; NULL if the piece has only one. O(m)."""
         cdef Py_ssize_t m = piece.rows, place = i * m
-        cdef const double* inner
-        cdef const char* x = NULL
         if m == 1:
             return NULL
-        inner = as_doubles(piece, piece.own_inner, place, m)
-        if piece.x != NULL:
-            x = piece.x + i * (self.n_features * (4 if self.program.single else 8))
-        self.program.row(inner, NULL if piece.own_l1 == NULL else piece.own_l1 + place, x, piece.cached + i, m, piece.x,
-                         piece.cached, m, m, piece.work)
+        self.program.row(as_doubles(piece, piece.own_inner, place, m),
+                         NULL if piece.own_l1 == NULL else piece.own_l1 + place, row_of(piece, i, self.point_bytes),
+                         piece.cached + i, m, piece.x, piece.cached, m, m, piece.work)
         piece.work[i] = piece.own[i]                    # the same example: noise counts
         return piece.work
 
@@ -549,17 +532,13 @@ cdef class Dictionary:
         """rate |x - z|^2 of example i and the points of all slots in use, for kernels on inner products. O(n)."""
         cdef Py_ssize_t start = self.start, n = self.stop - start
         cdef Py_ssize_t place = i * piece.stride + start - piece.first
-        cdef const double* inner = <const double*> piece.inner + place
-        if piece.narrow:
-            ok_widen(<const float*> piece.inner + place, piece.widened, n)
-            inner = piece.widened
-        ok_distance_row(inner, <double*> self.cached.data + SQUARE * self.cached.capacity + start,
+        ok_distance_row(as_doubles(piece, piece.inner, place, n),
+                        <double*> self.cached.data + SQUARE * self.cached.capacity + start,
                         piece.cached[SQUARE * piece.rows + i], rate, out, n)
 
     cdef void point_moved(self, Py_ssize_t slot) noexcept nogil:
         """The point of a slot is another one now. O(d)."""
-        self.program.cache_from(self.point(slot), self.square_of(slot), self.origin_product_of(slot),
-                                <double*> self.cached.data + slot, self.cached.capacity)
+        self.program.cached(self.point(slot), <double*> self.cached.data + slot, self.cached.capacity)
 
     cdef double slot_values(self, Piece piece, Py_ssize_t slot) noexcept nogil:
         """Kernel values of a slot's point with the slots in use, into piece.slot_work; return k(x, x) there. O(n d)."""

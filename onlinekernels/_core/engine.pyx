@@ -42,80 +42,69 @@ cdef enum:
 cdef double LATE = 0.99         # what a wild score counts for, one score later,
 cdef double MANY = 8.0          # and how many of late mean that learning diverges
 
-cdef struct Watch:
-    long long block     # examples that are looked at together; 0 if there is no scalar to watch
-    long long rows      # of them so far
-    double low          # range of what the scalar was held against in this block
-    double high         # its upper end
-    double last_low     # and in the one before
-    double last_high    # its upper end
-    int side            # blocks in a row that ended with the scalar below (negative) or above (positive) that range
-    double largest      # |y| of a regression so far
-    double wild         # scores of late that were more than ten times that
-    int still           # examples so far whose adapted step was less than a millionth of the first
-    bint holds_margin   # whether a fixed margin is watched
-    long long seen      # examples so far, if it is
-    double largest_k    # k(x, x) of them
-    double largest_weight # of them
-    int status         # what has been seen first
 
+@cython.final
+cdef class Watch:
+    cdef long long block        # examples that are looked at together; 0 if there is no scalar to watch
+    cdef long long rows         # of them so far
+    cdef double low, high       # range of what the scalar was held against in this block,
+    cdef double last_low, last_high     # and in the one before
+    cdef int side               # blocks in a row that ended with the scalar below (negative) or above that range
+    cdef double largest         # |y| of a regression so far
+    cdef double wild            # scores of late that were more than ten times that
+    cdef int still              # examples so far whose adapted step was less than a millionth of the first
+    cdef bint holds_margin      # whether a fixed margin is watched,
+    cdef long long seen         # and then examples so far,
+    cdef double largest_k, largest_weight       # k(x, x) and weights of them
+    cdef int status             # what has been seen first
 
-cdef Watch new_watch(double nu, bint holds_margin) noexcept nogil:
-    """Blocks are so long that about ten errors are due in each, but not in step with a scalar that swings by 1 / nu."""
-    cdef Watch watch
-    watch.block = 0 if nu <= 0.0 else <long long> fmax(200.0, 10.38 / nu)
-    watch.rows = 0
-    watch.low = watch.last_low = INFINITY
-    watch.high = watch.last_high = -INFINITY
-    watch.side = watch.still = 0
-    watch.wild = watch.largest = watch.largest_k = watch.largest_weight = 0.0
-    watch.holds_margin, watch.seen = holds_margin, 0
-    watch.status = NO_STATUS
-    return watch
+    def __init__(self, double nu, bint holds_margin):
+        # Blocks are so long that about ten errors are due in each, but not in step with a scalar that swings by 1 / nu.
+        self.block = 0 if nu <= 0.0 else <long long> fmax(200.0, 10.38 / nu)
+        self.low = self.last_low = INFINITY
+        self.high = self.last_high = -INFINITY
+        self.holds_margin = holds_margin
 
+    cdef void notice(self, int status) noexcept nogil:
+        if self.status == NO_STATUS:
+            self.status = status
 
-cdef void watch_scalar(Watch* watch, double compared, double scalar) noexcept nogil:
-    """Take in what a scalar was held against, and what it has become."""
-    cdef int side = 0
-    watch.low = fmin(watch.low, compared)
-    watch.high = fmax(watch.high, compared)
-    watch.rows += 1
-    if watch.rows < watch.block:
-        return
-    if scalar < fmin(watch.low, watch.last_low):
-        side = -1
-    elif scalar > fmax(watch.high, watch.last_high):
-        side = 1
-    watch.side = watch.side + side if side * watch.side > 0 else side
-    if watch.status == NO_STATUS and (watch.side <= -LONG or watch.side >= LONG):
-        watch.status = SCALAR_BELOW if side < 0 else SCALAR_ABOVE
-    watch.last_low, watch.last_high = watch.low, watch.high
-    watch.low, watch.high = INFINITY, -INFINITY
-    watch.rows = 0
+    cdef void scalar(self, double compared, double scalar) noexcept nogil:
+        """See what a scalar was held against, and what it has become."""
+        cdef int side = 0
+        self.low = fmin(self.low, compared)
+        self.high = fmax(self.high, compared)
+        self.rows += 1
+        if self.rows < self.block:
+            return
+        if scalar < fmin(self.low, self.last_low):
+            side = -1
+        elif scalar > fmax(self.high, self.last_high):
+            side = 1
+        self.side = self.side + side if side * self.side > 0 else side
+        if self.side <= -LONG or self.side >= LONG:
+            self.notice(SCALAR_BELOW if side < 0 else SCALAR_ABOVE)
+        self.last_low, self.last_high = self.low, self.high
+        self.low, self.high, self.rows = INFINITY, -INFINITY, 0
 
+    cdef void score(self, double score, double y) noexcept nogil:
+        self.largest = fmax(self.largest, fabs(y))
+        self.wild *= LATE
+        if self.largest > 0.0 and fabs(score) > 10.0 * self.largest:
+            self.wild += 1.0
+            if self.wild >= MANY:
+                self.notice(DIVERGED)
 
-cdef void watch_score(Watch* watch, double score, double y) noexcept nogil:
-    """Take in a score of a regression and its target."""
-    watch.largest = fmax(watch.largest, fabs(y))
-    watch.wild *= LATE
-    if watch.largest > 0.0 and fabs(score) > 10.0 * watch.largest:
-        watch.wild += 1.0
-        if watch.status == NO_STATUS and watch.wild >= MANY:
-            watch.status = DIVERGED
+    cdef void margin(self, double k, double weight) noexcept nogil:
+        """See an example whose score should exceed a fixed margin."""
+        self.seen += 1
+        self.largest_k, self.largest_weight = fmax(self.largest_k, k), fmax(self.largest_weight, weight)
 
-
-cdef void watch_margin(Watch* watch, double k, double weight) noexcept nogil:
-    """Take in an example whose score should exceed a fixed margin."""
-    watch.seen += 1
-    watch.largest_k, watch.largest_weight = fmax(watch.largest_k, k), fmax(watch.largest_weight, weight)
-
-
-cdef void watch_step(Watch* watch, double eta, double first) noexcept nogil:
-    """Take in an adapted step."""
-    if eta < 1e-6 * first:
-        watch.still += 1
-        if watch.status == NO_STATUS and watch.still >= STILL:
-            watch.status = STALLED
+    cdef void step(self, double eta, double first) noexcept nogil:
+        if eta < 1e-6 * first:
+            self.still += 1
+            if self.still >= STILL:
+                self.notice(STALLED)
 
 
 cdef enum:
@@ -128,54 +117,47 @@ cdef enum:
 cdef class Trial:
     """The model against the constant that is best so far: the most frequent class, or the mean of the targets.
 
-    A trial compares each prediction, made before its example was learned, with that of the constant. G is what the
-    model has gained on it in a block of examples, in mistakes or in the loss, and G / sqrt(sum of squared gains),
-    nearly normal if there is no difference, says whether that is more than chance. Who is clearly better has passed,
-    and is watched no more. Who is clearly worse has failed; so has, in all blocks but the first, which is for learning,
-    who has gained less than a hundredth of the constant's loss, and no more than chance gives. Each block is twice as
-    long as the one before and has a verdict of its own; after some ten thousand examples nobody is watched any more.
+    Each prediction, made before its example was learned, is compared with that of the constant. G is what the model has
+    gained on it in a block of examples, in mistakes or in the loss, and G / sqrt(sum of squared gains), nearly normal
+    if there is no difference, says whether that is more than chance. Who is clearly better has passed and is watched no
+    more. Who is clearly worse has failed; so has, in all blocks but the first, which is for learning, who has gained
+    less than a hundredth of the constant's loss, and no more than chance gives. Each block is twice as long as the one
+    before and has a verdict of its own; after some ten thousand examples nobody is watched any more.
     """
 
     cdef bint regression            # y is a number, or several
     cdef bint two_classes           # with one score, -1 and +1
     cdef object constants           # what a constant would say: means of the targets, or how frequent each class is
-    cdef double* answers_of_constant               # of `constants`
+    cdef double* answers_of_constant    # of `constants`
     cdef bint failed                # the latest verdict
     cdef long long block            # examples that are looked at together; 0 if the trial is over
     cdef long long rows             # of them so far
-    cdef double loss                # sums over the block: of the model's loss,
-    cdef double constant            # of the constant's,
+    cdef double loss, constant      # sums over the block: of the model's loss, of the constant's,
     cdef double constant_square     # of the squares of that,
     cdef double square              # and of the squared differences
-    cdef double weight              # of the examples in the block,
-    cdef double total               # and of all
+    cdef double weight, total       # of the examples in the block, and of all
     cdef Py_ssize_t leader          # the most frequent class
     cdef long long lost             # the latest block that was lost: examples,
-    cdef double lost_by             # mean loss of the model,
-    cdef double lost_to             # and of the constant
+    cdef double lost_by, lost_to    # mean losses of the model and of the constant
 
     def __init__(self, Py_ssize_t width, bint regression, bint two_classes):
         self.regression, self.two_classes = regression, two_classes
-        self.block = FIRST_BLOCK
-        self.set_constants(np.zeros(max(2, width)))             # two classes may have one output
+        self.block, self.constants = FIRST_BLOCK, np.zeros(0)
+        self.grow(width)
 
-    cdef int set_constants(self, constants) except -1:
-        """Go on with these constants: O(1)."""
-        cdef double* data = <double*> array_data(constants)
+    cdef int grow(self, Py_ssize_t width) except -1:
+        cdef double* data
+        constants = np.zeros(max(2, width))                     # two classes may have one output
+        constants[:len(self.constants)] = self.constants
+        data = <double*> array_data(constants)
         self.constants, self.answers_of_constant = constants, data
         return 0
-
-    def grow(self, Py_ssize_t width):
-        """Make room for labels that will join."""
-        constants = np.zeros(max(2, width))
-        constants[:len(self.constants)] = self.constants
-        self.set_constants(constants)
 
     def verdict(self):
         """(examples, mean loss of the model, that of the constant, the most frequent class) where it lost last."""
         return self.lost, self.lost_by, self.lost_to, self.leader
 
-    cdef void hold(self, const Loss* loss, Outputs outputs, Example e) noexcept nogil:
+    cdef void compare(self, const Loss* loss, Outputs outputs, Example e) noexcept nogil:
         """See whether the scores of an example were better than what a constant would have said. O(outputs)."""
         cdef Py_ssize_t l, y
         cdef double mine = 0.0, constant = 0.0, share
@@ -193,8 +175,17 @@ cdef class Trial:
             self.answers_of_constant[y] += e.weight
             if self.answers_of_constant[y] > self.answers_of_constant[self.leader]:
                 self.leader = y
-        if not is_first:                        # when no constant was known
-            self.update(mine, constant, e.weight)
+        if is_first:                            # no constant was known
+            return
+        mine, constant = e.weight * mine, e.weight * constant
+        self.loss += mine
+        self.constant += constant
+        self.constant_square += constant * constant
+        self.square += (constant - mine) * (constant - mine)
+        self.weight += e.weight
+        self.rows += 1
+        if self.rows >= self.block:
+            self.judge()
 
     cdef bint is_wrong(self, Outputs outputs, Example e, Py_ssize_t y) noexcept nogil:
         """Whether the scores of an example say another class than y. O(outputs)."""
@@ -206,20 +197,7 @@ cdef class Trial:
                 return True
         return False
 
-    cdef void update(self, double loss, double constant, double weight) noexcept nogil:
-        """Take in the losses of the model and of the constant at an example. O(1)."""
-        loss, constant = weight * loss, weight * constant
-        self.loss += loss
-        self.constant += constant
-        self.constant_square += constant * constant
-        self.square += (constant - loss) * (constant - loss)
-        self.weight += weight
-        self.rows += 1
-        if self.rows >= self.block:
-            self.judge()
-
     cdef void judge(self) noexcept nogil:
-        """The verdict on a block, and the next one. O(1)."""
         cdef double gain = self.constant - self.loss, chance = sqrt(self.square)
         cdef bint had_chances = self.constant * self.constant >= CHANCES * self.constant_square > 0.0
         self.failed = had_chances and (gain < -4.0 * chance
@@ -230,149 +208,9 @@ cdef class Trial:
         self.loss = self.constant = self.constant_square = self.square = self.weight = 0.0
 
 
-# ---- Norms that stay exact when terms go -----------------------------------------------------------------------------
-
-
-@cython.final
-cdef class ExactNorms:
-    """|f|^2, and <f, v> if there is a trace, of a function whose terms may go."""
-
-    cdef Function function              # whose norms they are
-    cdef bint has_trace                 # whether <f, v> is kept, too
-
-    def __init__(self, Function function, bint has_trace):
-        self.function, self.has_trace = function, has_trace
-
-    cdef void decide(self, const Standing* now, Example e) noexcept nogil:
-        """What the norms become if the hypothesis is transformed, and the candidate does not come. O(1)."""
-        e.without_candidate = without_term(&now.norms, &e.move.norms, &e.move, self.has_trace)
-        e.future_without_candidate = without_term(&now.future, &e.move.future, &e.move, self.has_trace)
-
-    cdef void project(self, Standing* now, Scratch w, Py_ssize_t slot, const Term* candidate,
-                      double residual) noexcept nogil:
-        """A term, or the candidate, is projected onto the others. O(outputs).
-
-        That takes from each function what is orthogonal to the others: its coefficient times the residual of k(x, .).
-        """
-        cdef Py_ssize_t l, labels = self.function.outputs.n, width = self.function.width
-        cdef Py_ssize_t n_seen = self.function.outputs.n_seen
-        cdef int channel
-        for channel in range(self.has_trace + 1):
-            if slot != CANDIDATE:
-                self.function.coefficients_of(w, slot, channel, w.slot_coefficients + channel * width)
-            else:
-                self.over_labels(candidate, channel, w.slot_coefficients + channel * width)
-        for l in range(labels):
-            w.slot_products[l] = w.slot_coefficients[l]
-        self.function.outputs.apply(w.slot_products, w.nodes)
-        self.subtract_residual(&now.norms, w, 0, n_seen, residual)
-        if self.function.outputs.future:
-            self.subtract_residual(&now.future, w, n_seen, n_seen + 1, residual)
-
-    cdef void over_labels(self, const Term* term, int channel, double* out) noexcept nogil:
-        """True coefficients of a term in a channel, over labels. O(outputs)."""
-        cdef Py_ssize_t l, k
-        for l in range(self.function.outputs.n):
-            out[l] = 0.0
-        for k in range(term.n):
-            out[term.labels[k]] += term.alpha[channel * term.n + k]
-
-    cdef void subtract_residual(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop,
-                                double residual) noexcept nogil:
-        """Norms of some outputs without what `project` has found to be out of reach. O(outputs)."""
-        cdef Py_ssize_t l, width = self.function.width
-        cdef double* a = w.slot_coefficients
-        cdef double* K_a = w.slot_products
-        norms.peak = fmax(norms.peak, norms.square)
-        for l in range(first, stop):
-            norms.square -= residual * a[l] * K_a[l]
-            if self.has_trace:
-                norms.product -= residual * a[width + l] * K_a[l]
-        norms.square = fmax(0.0, norms.square)
-
-    cdef void forget(self, Standing* now, Scratch w, Py_ssize_t slot, const Term* candidate,
-                     double k_new) noexcept nogil:
-        """The term in a slot goes (V's erratum: the paper ignores what is dropped). O(terms), as an evaluation of f.
-
-        f and v at its point are those of the function and, if there is one, of the candidate that is not in it yet: its
-        coefficients times k_new, its kernel value with the term.
-        """
-        cdef Py_ssize_t l, labels = self.function.outputs.n, width = self.function.width
-        cdef Py_ssize_t n_seen = self.function.outputs.n_seen
-        cdef int channel, last = self.has_trace
-        cdef double own = 0.0
-        cdef double* f = w.slot_scores
-        cdef double* a = w.slot_coefficients
-        cdef double* K_a = w.slot_products
-        self.function.evaluate_slot(w, slot, last, f, &own)
-        if candidate != NULL:
-            for channel in range(last + 1):
-                self.over_labels(candidate, channel, a)
-                self.function.outputs.apply(a, w.nodes)
-                for l in range(labels):
-                    f[channel * width + l] += k_new * a[l]
-        for channel in range(last + 1):
-            self.function.coefficients_of(w, slot, channel, a + channel * width)
-        for l in range(labels):
-            K_a[l] = a[l]
-        self.function.outputs.apply(K_a, w.nodes)
-        self.subtract_term(&now.norms, w, 0, n_seen, own)
-        if self.function.outputs.future:
-            self.subtract_term(&now.future, w, n_seen, n_seen + 1, own)
-
-    cdef void subtract_term(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop,
-                            double own) noexcept nogil:
-        """Norms of some outputs without the term that `forget` has looked at. O(outputs)."""
-        cdef Py_ssize_t l, width = self.function.width
-        cdef double* f = w.slot_scores
-        cdef double* a = w.slot_coefficients
-        cdef double* K_a = w.slot_products
-        for l in range(first, stop):
-            norms.peak = fmax(norms.peak, fmax(norms.square, fabs(own * a[l] * K_a[l])))
-            norms.square += a[l] * (own * K_a[l] - 2.0 * f[l])
-        if norms.square < 0.0:
-            norms.square = 0.0
-        if self.has_trace:
-            for l in range(first, stop):
-                norms.product += a[width + l] * (own * K_a[l] - f[l]) - a[l] * f[width + l]
-
-    # ---- Rounding -----------------------------------------------------------------------------
-
-    cdef bint are_stale(self, const Standing* now) noexcept nogil:
-        """Whether |f|^2 is; with a trace it is not computed anew. O(1)."""
-        return not self.has_trace and is_stale(&now.norms)
-
-    cdef void recompute(self, Standing* now, Scratch w) noexcept nogil:
-        """Compute |f|^2 anew if it is stale, O(terms^2); for kernels in Python that waits for the next example."""
-        cdef double square
-        now.norms.peak = fmax(now.norms.peak, now.norms.square)
-        if self.are_stale(now):
-            square = self.function.square(w)
-            if isfinite(square):
-                now.norms.square = now.norms.peak = fmax(0.0, square)
-
-    cdef int recompute_from_python(self, Standing* now) except -1:
-        """The same between two examples. As `recompute`."""
-        if self.are_stale(now):
-            square = self.function.square_from_python()
-            if square is not None:
-                now.norms.square = now.norms.peak = max(0.0, square)
-        return 0
-
-
 # ---- The hypothesis --------------------------------------------------------------------------------------------------
 
 NORMS = Number("square", not_negative), Number("product"), Number("peak", not_negative)
-
-
-def learns_future(hypothesis):
-    """Whether labels learn before they join."""
-    return hypothesis.function.outputs.future
-
-
-def has_numbers(hypothesis):
-    """Whether it is of a regression."""
-    return hypothesis.regression
 
 
 @cython.final
@@ -384,8 +222,9 @@ cdef class Hypothesis:
 
     FIELDS = (Count("t"), Array("offset", np.float64, ("labels",)), Array("offset_sum", np.float64, ("labels",)),
               Number("scalar"), Number("scalar_sum"), Number("gap", not_negative), Number("gap_weight", not_negative),
-              *NORMS, Record("future", *NORMS, when=learns_future),
-              Number("largest", not_negative, when=has_numbers), Number("wild", not_negative, when=has_numbers),
+              *NORMS, Record("future", *NORMS, when=lambda hypothesis: hypothesis.function.outputs.future),
+              Number("largest", not_negative, when=lambda hypothesis: hypothesis.regression),
+              Number("wild", not_negative, when=lambda hypothesis: hypothesis.regression),
               Inlined("function"), Inlined("rule"))
 
     cdef readonly Function function     # f
@@ -393,14 +232,13 @@ cdef class Hypothesis:
     cdef readonly Form form             # which scores the rule looks at
     cdef Standing now                   # t, the loss and the norms as they are now
     cdef readonly bint averages         # whether the average of all hypotheses predicts
-    cdef ExactNorms norms_of_terms      # or None: nobody needs them
-    cdef readonly bint exact_norms      # the same
+    cdef readonly bint exact_norms      # |f|^2, and <f, v> if there is a trace, stay exact when terms go
     cdef readonly bint regression       # whether y is a number, or several
     cdef readonly double radius         # |f| stays within this; 0 for no bound
     cdef Watch watch                    # signs that learning goes wrong
     cdef readonly Trial trial           # whether it is better than a constant; None if nobody asks
     cdef bint follows_norm              # whether `followed` is |f|^2 after every move, for a call that asks for it
-    cdef Norms followed                 # |f|^2 for that call
+    cdef Norms followed                 # |f|^2 for that call, of a function that nothing drops
     cdef bint shows_latest              # whether Python sees the latest hypothesis, and not the average
     cdef Norms before_joining           # the norms before the latest label joined
     cdef readonly object offsets        # rows: b, its sum over time
@@ -413,15 +251,9 @@ cdef class Hypothesis:
         code, scalar, nu, own_step = loss
         self.function, self.form, self.rule = function, form, form.rule
         self.now.loss = Loss(code, scalar, nu, own_step)
-        self.now.has_offset = offset
-        self.now.keeps_square = exact_norms
-        self.averages = average
-        self.exact_norms = exact_norms
-        if exact_norms:
-            self.norms_of_terms = ExactNorms(function, form.rule.has_trace)
-        self.regression = regression
-        self.radius = radius
-        self.watch = new_watch(self.now.loss.nu, holds_margin and not offset)
+        self.now.has_offset, self.now.keeps_square = offset, exact_norms
+        self.averages, self.exact_norms, self.regression, self.radius = average, exact_norms, regression, radius
+        self.watch = Watch(nu, holds_margin and not offset)
         self.set_offsets(np.zeros((2, function.width)))
         if against_constant:
             self.trial = Trial(function.width, regression, isinstance(form, OneOutput) and not regression)
@@ -429,18 +261,14 @@ cdef class Hypothesis:
         self.rule.stand_on(function)
 
     cdef int set_offsets(self, offsets) except -1:
-        """Go on with these offsets: O(1)."""
         cdef double* data = <double*> array_data(offsets)
         cdef Py_ssize_t width = offsets.shape[1]
         self.offsets, self.offset, self.offset_sum = offsets, data, data + width
         return 0
 
     def grow(self, Py_ssize_t width):
-        """Make room for labels that will join; those that learn ahead go on from the last output.
-
-        The function is the last to grow: if that fails, offsets and rule have more room than they need, and no harm is
-        done.
-        """
+        """Make room for labels that will join; those that learn ahead go on from the last output. If the function, the
+        last to grow, fails to, offsets and rule have more room than they need."""
         outputs = self.function.outputs
         known = outputs.n if outputs.future else self.function.width
         wider = np.zeros((2, max(width, self.function.width)))
@@ -476,10 +304,7 @@ cdef class Hypothesis:
     # ---- Evaluate -----------------------------------------------------------------------------
 
     cdef bint evaluate(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
-        """f(x_i, .) into e.bare (and v behind it), with the offsets into e.scores; False if they are not finite.
-
-        As `Function.evaluate`, for most functions O(terms).
-        """
+        """f(x_i, .) into e.bare (and v behind it), with the offsets into e.scores; False if they are not finite."""
         cdef Py_ssize_t l
         if not (isfinite(w.piece.own[i]) and self.function.point_is_finite(w, i)):
             e.failure = POINT
@@ -497,21 +322,25 @@ cdef class Hypothesis:
 
     cdef bint decide(self, Scratch w, Example e, Py_ssize_t i, const double* y, double weight) noexcept nogil:
         """The rule's move and the new term into the example; False if they are not finite. As `Form.decide`."""
+        cdef int j, last = self.function.frame.channels - 1
         e.move.scalar = e.move.compared = self.now.loss.scalar
         e.move.pace, e.move.norms, e.move.future = self.now.pace, self.now.norms, self.now.future
         e.targets, e.weight = y, weight
         e.all_labels = e.term.looked_at = e.term.stays_out = False
         if not (self.rule.has_step(self.now.t + 1, e) and self.form.decide(&self.now, self.offset, w.piece.own[i], e)):
             return False
-        if self.averages:
-            self.add_average(e)
+        if self.averages:                       # F <- F + f, with the f that made this prediction
+            for j in range(last):
+                e.move.transform[last][j] = 1.0 if j == 0 else 0.0
+            e.move.transform[last][last] = 1.0
         if not (is_bounded(e.move.scalar) and isfinite(e.move.transform[0][0]) and isfinite(e.move.norms.square)
                 and self.rule.is_finite(e) and (e.all_labels or coefficient_is_bounded(e.term.alpha[0], w.piece.own[i]))
                 and self.all_is_finite(e, w.piece.own[i])):
             e.failure = MOVE
             return False
         if self.exact_norms:
-            self.norms_of_terms.decide(&self.now, e)
+            e.without_candidate = without_term(&self.now.norms, &e.move.norms, &e.move, self.rule.has_trace)
+            e.future_without_candidate = without_term(&self.now.future, &e.move.future, &e.move, self.rule.has_trace)
         return not e.term.enters or self.function.consult(w, e, self.now.t + 1)
 
     cdef bint all_is_finite(self, Example e, double k) noexcept nogil:
@@ -530,73 +359,56 @@ cdef class Hypothesis:
                 return False
         return self.rule.decide_offsets(self.function.outputs.n, self.offset, e)
 
-    cdef void add_average(self, Example e) noexcept nogil:
-        """F <- F + f, with the f that made this prediction. O(1)."""
-        cdef int last = self.function.frame.channels - 1, j
-        for j in range(last):
-            e.move.transform[last][j] = 1.0 if j == 0 else 0.0
-        e.move.transform[last][last] = 1.0
-
     # ---- Carry out ----------------------------------------------------------------------------
 
     cdef void carry_out(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
-        """Move the offsets, transform the old terms, append the new one, move the scalar, apply the budget.
-
-        O(outputs), and what the function and its budget take: O(1), unless a budget looks at the kernel or norms are
-        exact.
-        """
+        """Move the offsets, transform the old terms, append the new one, move the scalar, apply the budget. O(outputs),
+        and what function and budget take: O(1), unless a budget looks at the kernel or norms are exact."""
         cdef Py_ssize_t l, k, labels = self.function.outputs.n
         self.now.t += 1
         if self.follows_norm:
             self.follow_norm(e, w.piece.own[i])
         if self.regression:
             for l in range(labels):
-                watch_score(&self.watch, e.scores[l], e.targets[l])
+                self.watch.score(e.scores[l], e.targets[l])
         self.scalar_sum += self.now.loss.scalar
         if self.trial is not None and self.trial.block:
-            self.trial.hold(&self.now.loss, self.function.outputs, e)
+            self.trial.compare(&self.now.loss, self.function.outputs, e)
         if self.watch.holds_margin:
-            watch_margin(&self.watch, w.piece.own[i], e.weight)
+            self.watch.margin(w.piece.own[i], e.weight)
         for l in range(labels):
             self.offset_sum[l] += self.offset[l]
         if self.now.has_offset:
             for k in range(e.term.n):
                 self.offset[e.term.labels[k]] += e.term.offset[k]
         self.rule.accept(&self.now, labels, self.offset, e)
-        if self.watch.status == NO_STATUS:
-            self.watch.status = self.rule.status
+        self.watch.notice(self.rule.status)
         self.now.norms, self.now.future = e.move.norms, e.move.future
         self.function.transform(w, &e.move.transform[0][0])
-        if self.rule.per_feature:
-            w.mean_step = self.function.descend(w, &e.term, i, &e.descent)
-        elif e.term.enters and w.piece.own[i] != 0.0:
+        if e.term.enters and w.piece.own[i] != 0.0:
             self.append(w, e, i)
         self.now.loss.scalar, self.now.pace = e.move.scalar, e.move.pace
         if self.watch.block:
-            watch_scalar(&self.watch, e.move.compared, e.move.scalar)
+            self.watch.scalar(e.move.compared, e.move.scalar)
         self.let_expire(w)
         if self.exact_norms:
-            self.norms_of_terms.recompute(&self.now, w)
+            self.recompute(w)
         if self.radius > 0.0:
             self.stay_in_ball(w)
         self.rule.follow(w, e)
         if self.rule.has_trace:
-            watch_step(&self.watch, self.rule.step_at(self.now.t), self.rule.step.rate)
+            self.watch.step(self.rule.step_at(self.now.t), self.rule.step.rate)
 
     cdef void append(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
-        """Let the example enter; first see who has to go for it. As the budget's answer."""
         cdef Removal removal
         cdef Py_ssize_t evicted
         self.function.store(w, &e.term, w.piece.own[i])
         self.function.make_way(w, &e.term, i, &removal)
         evicted = removal.slot
-        if self.exact_norms and evicted != NOBODY:
-            if removal.residual >= 0.0:
-                self.norms_of_terms.project(&self.now, w, evicted, &e.term, removal.residual)
-            elif evicted == CANDIDATE:
-                self.now.norms, self.now.future = e.without_candidate, e.future_without_candidate
-            else:
-                self.norms_of_terms.forget(&self.now, w, evicted, &e.term, self.function.value_with(w, evicted, i))
+        if self.exact_norms and evicted == CANDIDATE and removal.residual < 0.0:
+            self.now.norms, self.now.future = e.without_candidate, e.future_without_candidate
+        elif self.exact_norms and evicted != NOBODY:
+            self.subtract(w, evicted, &e.term, i, removal.residual)
         if evicted == CANDIDATE:
             return
         if evicted != NOBODY:
@@ -608,47 +420,112 @@ cdef class Hypothesis:
             self.now.norms.product *= removal.shrink * removal.shrink
 
     cdef void let_expire(self, Scratch w) noexcept nogil:
-        """Drop the terms that a window has left behind. O(1) for each."""
         cdef Py_ssize_t slot = self.function.expiring(self.now.t)
         while slot != NOBODY:
             if self.exact_norms:
-                self.norms_of_terms.forget(&self.now, w, slot, NULL, 0.0)
+                self.subtract(w, slot, NULL, 0, -1.0)
             self.function.drop(w, slot)
             slot = self.function.expiring(self.now.t)
 
     cdef void stay_in_ball(self, Scratch w) noexcept nogil:
         """Project f onto the ball of the radius: H (19), through the frame. O(1)."""
         cdef double scaling[MAX_CHANNELS][MAX_CHANNELS]
-        cdef int i, j
+        cdef int i
         if self.now.norms.square <= self.radius * self.radius:
             return
-        for i in range(MAX_CHANNELS):
-            for j in range(MAX_CHANNELS):
-                scaling[i][j] = 1.0 if i == j else 0.0
+        memset(scaling, 0, sizeof(scaling))
+        for i in range(1, MAX_CHANNELS):
+            scaling[i][i] = 1.0
         scaling[0][0] = self.radius / sqrt(self.now.norms.square)
         self.function.transform(w, &scaling[0][0])
         self.now.norms.square = self.radius * self.radius
 
+    # ---- Norms that stay exact when terms go --------------------------------------------------
+
+    cdef void subtract(self, Scratch w, Py_ssize_t slot, const Term* candidate, Py_ssize_t i,
+                       double residual) noexcept nogil:
+        """The term in a slot, or the candidate, goes (V's erratum: the paper ignores what is dropped), or is projected
+        onto the others: that takes its coefficient times the residual of k(x, .). O(outputs); if it goes, as an
+        evaluation of f.
+
+        f and v at the point of what goes are those of the function and, if there is one, of the candidate, example i,
+        that is not in it yet.
+        """
+        cdef Py_ssize_t l, labels = self.function.outputs.n, width = self.function.width
+        cdef Py_ssize_t n_seen = self.function.outputs.n_seen
+        cdef int channel, last = self.rule.has_trace
+        cdef double own = -residual, k_new
+        cdef double* f = w.slot_scores
+        cdef double* a = w.slot_coefficients
+        cdef double* K_a = w.slot_products
+        if residual >= 0.0:
+            memset(f, 0, (last + 1) * width * sizeof(double))
+        else:
+            self.function.evaluate_slot(w, slot, last, f, &own)
+            k_new = self.function.value_with(w, slot, i) if candidate != NULL else 0.0
+            for channel in range(last + 1 if candidate != NULL else 0):
+                self.over_labels(candidate, channel, a)
+                self.function.outputs.apply(a, w.nodes)
+                for l in range(labels):
+                    f[channel * width + l] += k_new * a[l]
+        for channel in range(last + 1):
+            if slot == CANDIDATE:
+                self.over_labels(candidate, channel, a + channel * width)
+            else:
+                self.function.coefficients_of(w, slot, channel, a + channel * width)
+        memcpy(K_a, a, labels * sizeof(double))
+        self.function.outputs.apply(K_a, w.nodes)
+        self.subtract_over(&self.now.norms, w, 0, n_seen, own)
+        if self.function.outputs.future:
+            self.subtract_over(&self.now.future, w, n_seen, n_seen + 1, own)
+
+    cdef void over_labels(self, const Term* term, int channel, double* out) noexcept nogil:
+        cdef Py_ssize_t k
+        memset(out, 0, self.function.outputs.n * sizeof(double))
+        for k in range(term.n):
+            out[term.labels[k]] += term.alpha[channel * term.n + k]
+
+    cdef void subtract_over(self, Norms* norms, Scratch w, Py_ssize_t first, Py_ssize_t stop,
+                            double own) noexcept nogil:
+        """Norms of some outputs without what `subtract` has looked at. O(outputs)."""
+        cdef Py_ssize_t l, width = self.function.width
+        cdef double* f = w.slot_scores
+        cdef double* a = w.slot_coefficients
+        cdef double* K_a = w.slot_products
+        for l in range(first, stop):
+            norms.peak = fmax(norms.peak, fmax(norms.square, fabs(own * a[l] * K_a[l])))
+            norms.square += a[l] * (own * K_a[l] - 2.0 * f[l])
+            if self.rule.has_trace:
+                norms.product += a[width + l] * (own * K_a[l] - f[l]) - a[l] * f[width + l]
+        if norms.square < 0.0:
+            norms.square = 0.0
+
+    cdef bint norms_are_stale(self) noexcept nogil:
+        """Whether |f|^2 is; with a trace it is not computed anew. O(1)."""
+        return self.exact_norms and not self.rule.has_trace and is_stale(&self.now.norms)
+
+    cdef void recompute(self, Scratch w) noexcept nogil:
+        """Compute |f|^2 anew if it is stale, O(terms^2); for kernels in Python that waits for the next example."""
+        cdef double square
+        self.now.norms.peak = fmax(self.now.norms.peak, self.now.norms.square)
+        if self.norms_are_stale():
+            square = self.function.square(w)
+            if isfinite(square):
+                self.now.norms.square = self.now.norms.peak = fmax(0.0, square)
+
     # ---- |f| on the way -----------------------------------------------------------------------
-
-    def begin_to_follow(self, double square):
-        """From now on follow |f|^2, which is so much, for a function that nothing drops."""
-        self.follows_norm = True
-        self.followed.square = self.followed.peak = square
-
-    def end_following(self):
-        self.follows_norm = False
-
-    def is_stale(self):
-        """Whether |f|^2 that is followed has shrunk so much that rounding would show."""
-        return self.follows_norm and is_stale(&self.followed)
 
     def show_latest(self, bint latest):
         """Whether to show Python the latest hypothesis in place of the average."""
         self.shows_latest = latest
 
+    cdef int follow(self, double square) except -1:
+        """From now on follow |f|^2, which is so much. O(1)."""
+        self.follows_norm = True
+        self.followed.square = self.followed.peak = square
+        return 0
+
     cdef double square(self) noexcept nogil:
-        """|f|^2 where it is known. O(1)."""
         return self.followed.square if self.follows_norm else self.now.norms.square
 
     cdef void follow_norm(self, Example e, double k) noexcept nogil:
@@ -658,12 +535,10 @@ cdef class Hypothesis:
         cdef double old = shrink * shrink * self.followed.square
         cdef double* a = e.work
         cdef double* K_a = e.work + e.width
-        for l in range(n):
-            a[l] = 0.0
+        memset(a, 0, n * sizeof(double))
         for j in range(e.term.n if e.term.enters else 0):
             a[e.term.labels[j]] += e.term.alpha[j]
-        for l in range(n):
-            K_a[l] = a[l]
+        memcpy(K_a, a, n * sizeof(double))
         self.function.outputs.apply(K_a, e.nodes)
         for l in range(n):
             mixed += a[l] * e.bare[l]
@@ -674,7 +549,6 @@ cdef class Hypothesis:
     # ---- The function that predicts -----------------------------------------------------------
 
     cdef int channel(self) noexcept nogil:
-        """The channel that `score` evaluates. O(1)."""
         return self.function.frame.channels - 1 if self.averages and self.now.t and not self.shows_latest else 0
 
     cdef averaged(self, true):
@@ -692,7 +566,7 @@ cdef class Hypothesis:
                 out[l] = (e.bare[channel * width + l] + self.offset_sum[l]) / self.now.t
 
     def intercept(self, bint future=False):
-        """b, shape (labels,), of the one that predicts; with the output ahead of them, if asked."""
+        """b of the one that predicts, (labels,); with the output ahead of them, if asked, here and below."""
         rows = self.offsets[:, :self.function.outputs.n_seen + future]
         return rows[1] / self.now.t if self.averages and self.now.t else rows[0].copy()
 
@@ -712,7 +586,6 @@ cdef class Hypothesis:
         return self.averaged(self.function.forest.component(self.function, j, points, self.channel(), n_seen))
 
     def additive_square(self, bint future=False):
-        """|f|^2 of an additive function."""
         labels = self.function.outputs.n_seen + future
         return self.averaged(self.averaged(self.function.forest.square(self.function, self.channel(), labels)))
 
@@ -720,7 +593,6 @@ cdef class Hypothesis:
 
     @property
     def t(self):
-        """Number of examples learned."""
         return self.now.t
 
     @t.setter
@@ -729,11 +601,10 @@ cdef class Hypothesis:
 
     @property
     def status(self):
-        """What went wrong first, as a number: see `watch`. 0 for nothing."""
+        """What went wrong first, as a number: see `Watch`. 0 for nothing."""
         return self.noticed()
 
     cdef int noticed(self) noexcept nogil:
-        """The same without Python. O(1)."""
         if self.watch.status != NO_STATUS:
             return self.watch.status
         if self.watch.seen >= ENOUGH and self.now.loss.scalar > self.largest_score():
@@ -761,7 +632,8 @@ cdef class Hypothesis:
 
     def step_size(self):
         """eta of the latest example; of the first one before it has come."""
-        return self.rule.current_step(max(self.now.t, 1))
+        t = max(self.now.t, 1)
+        return self.rule.step_at(t) if self.rule.own_size is None else self.rule.own_size(t)
 
     def norms(self):
         """(<f, v>, |f|^2) as they are kept for SVMD, norm balls, ROMMA and ALMA."""
@@ -788,23 +660,22 @@ cdef class Hypothesis:
     def stored(self):
         labels = self.function.outputs.kept()
         return {"offset": self.offsets[0, :labels], "offset_sum": self.offsets[1, :labels],
-                "scalar": self.now.loss.scalar, "scalar_sum": self.scalar_sum,
-                "gap": self.now.pace.gap, "gap_weight": self.now.pace.weight, **self.now.norms,
-                "future": self.now.future,
+                "scalar": self.now.loss.scalar, "scalar_sum": self.scalar_sum, "gap": self.now.pace.gap,
+                "gap_weight": self.now.pace.weight, **self.now.norms, "future": self.now.future,
                 "largest": self.watch.largest, "wild": self.watch.wild}
 
     def resume(self, state):
-        labels, norms = len(state["offset"]), {name: state[name] for name in ("square", "product", "peak")}
-        self.now.t = state["t"]
-        self.now.loss.scalar, self.scalar_sum = state["scalar"], state["scalar_sum"]
+        labels = len(state["offset"])
+        self.now.t, self.now.loss.scalar, self.scalar_sum = state["t"], state["scalar"], state["scalar_sum"]
         self.now.pace = Pace(state["gap"], state["gap_weight"])
-        self.now.norms, self.now.future = norms, state.get("future", Norms(0.0, 0.0, 0.0))
+        self.now.norms = {name: state[name] for name in ("square", "product", "peak")}
+        self.now.future = state.get("future", Norms(0.0, 0.0, 0.0))
         self.offsets[0, :labels], self.offsets[1, :labels] = state["offset"], state["offset_sum"]
         if self.regression:
             self.watch.largest, self.watch.wild = state["largest"], state["wild"]
 
     def state(self):
-        """Everything that learning has changed, as named numbers and arrays; no scratch."""
+        """Everything that learning has changed, as named numbers and arrays."""
         return state_of(self)
 
     def restore(self, state):
@@ -813,7 +684,6 @@ cdef class Hypothesis:
         self.function.check_restored()
 
     def _check(self):
-        """Assert every invariant."""
         assert self.now.t >= 0 and np.isfinite(self.offsets).all()
         self.function._check()
         self.rule._check()
@@ -835,17 +705,18 @@ cdef enum:
     MOST_SPARE = 8      # pairs of scratch and example that wait for the next call
 
 cdef struct Trace:
-    # Where to write what was current at each example, before it was learned; NULL for what nobody wants.
+    # Where to write what was current at each example of a call, before it was learned; NULL for what nobody wants.
+    Py_ssize_t first        # row of the call with which the block begins
     double* scores          # so many numbers for each example:
     Py_ssize_t stride
     double* steps
-    double* norms           # |f|
+    double* norms           # |f|,
+    bint measures           # unless it is measured ahead of a block, and not followed
     double* scalars         # the loss's margin or width
     double* deviations      # of f
     double* half_widths     # of intervals, of each target,
     int level               # of this coverage: see `level_of`
-    double share
-    double factor
+    double share, factor
 
 
 @cython.final
@@ -885,10 +756,8 @@ cdef class Engine(Backend):
         if growing and not self.outputs.can_grow():
             raise ValueError("the labels of a structure are fixed")
         Backend.__init__(self, "numbers" if hypothesis.regression else "classes", targets)
-        self.growing = growing
-        self.leaves_out = leaves_out
+        self.growing, self.leaves_out, self.spare = growing, leaves_out, []
         self.scaler, self.target_scaler = scaler, target_scaler
-        self.spare = []
 
     # ---- The loop -----------------------------------------------------------------------------
 
@@ -902,12 +771,12 @@ cdef class Engine(Backend):
                     and self.learn_row(self.scratch, self.example, i)):
                 return i
             if trace.steps != NULL and self.hypothesis.now.t > t:       # unless it was left out
-                trace.steps[i] = self.hypothesis.rule.step_at(self.hypothesis.now.t)
+                trace.steps[trace.first + i] = self.hypothesis.rule.step_at(self.hypothesis.now.t)
         return self.rows
 
     cdef bint evaluate_row(self, Scratch w, Example e, Py_ssize_t i, const Trace* trace) noexcept nogil:
         """Scores of row i, and what else is traced; its label joins before. False if they are not finite."""
-        cdef Py_ssize_t l
+        cdef Py_ssize_t l, row = trace.first + i
         w.piece.slot = -1
         self.n_seen_before = self.outputs.n_seen
         if self.growing and self.n_seen_before <= <Py_ssize_t> self.y[i]:
@@ -918,17 +787,16 @@ cdef class Engine(Backend):
             return self.refuse_row()
         if trace.scores != NULL:
             for l in range(min(self.function.width, trace.stride)):
-                trace.scores[i * trace.stride + l] = e.scores[l] if l < self.outputs.n_seen else 0.0
-        if trace.norms != NULL:
-            trace.norms[i] = sqrt(self.hypothesis.square())
+                trace.scores[row * trace.stride + l] = e.scores[l] if l < self.outputs.n_seen else 0.0
+        if trace.norms != NULL and (self.hypothesis.follows_norm or not trace.measures):
+            trace.norms[row] = sqrt(self.hypothesis.square())
         if trace.scalars != NULL:
-            trace.scalars[i] = self.hypothesis.now.loss.scalar
+            trace.scalars[row] = self.hypothesis.now.loss.scalar
         if trace.deviations != NULL:
-            trace.deviations[i] = sqrt(e.variance)
-        if trace.half_widths != NULL:
-            for l in range(self.targets):
-                trace.half_widths[i * self.targets + l] = self.hypothesis.rule.half_width(
-                    e, l, trace.level, trace.share, trace.factor)
+            trace.deviations[row] = sqrt(e.variance)
+        for l in range(self.targets if trace.half_widths != NULL else 0):
+            trace.half_widths[row * self.targets + l] = self.hypothesis.rule.half_width(
+                e, l, trace.level, trace.share, trace.factor)
         return True
 
     cdef bint learn_row(self, Scratch w, Example e, Py_ssize_t i) noexcept nogil:
@@ -967,7 +835,6 @@ cdef class Engine(Backend):
         return self.function.new_scratch(), Example()
 
     cdef int take_back(self, tuple lent) except -1:
-        """It may be lent again: O(1)."""
         (<Scratch> lent[0]).let_go()
         with cython.critical_section(self):
             if len(self.spare) < MOST_SPARE:
@@ -1010,8 +877,10 @@ cdef class Engine(Backend):
         """As `Function.open`, `Scaler.open` and `TargetScaler.open`."""
         if self.growing and labels > self.outputs.n_seen:
             self.grow_for(labels)
-        if self.hypothesis.exact_norms:
-            self.hypothesis.norms_of_terms.recompute_from_python(&self.hypothesis.now)
+        if self.hypothesis.norms_are_stale():
+            square = self.function.square_from_python()
+            if square is not None:
+                self.hypothesis.now.norms.square = self.hypothesis.now.norms.peak = max(0.0, square)
         self.hypothesis.rule.open_steps(self.hypothesis.now.t, n)
         try:
             if self.target_scaler is not None:
@@ -1058,7 +927,6 @@ cdef class Engine(Backend):
         return self.learn_row(self.scratch, self.example, i)
 
     cdef void commit(self, Py_ssize_t n) noexcept:
-        """As `Function.close`."""
         self.is_open = False
         self.function.close(self.scratch)
         if self.is_scaled:
@@ -1097,57 +965,51 @@ cdef class Engine(Backend):
 
         `scores` takes one row of `width` numbers per example, `steps`, `scalars` and `deviations` take one, and
         `half_widths`, for the `coverage` that `level_of` has found, one for each target. `norms` takes |f|: as the
-        hypothesis knows it, or as `norm()` says, if that is given. It is asked before every row, or to `follow` |f|
-        from there, at the beginning. `known`, three arrays, take what the scaler of targets knew before each row:
-        means, deviations and the share of all weight that the row has. In words to the user the first row is number
-        `earlier`. An error, or Ctrl-C, stops after the last complete row; `done` says how many rows that were.
+        hypothesis knows it, or as `norm()` says, if that is given, before every row or, to `follow` |f| from there, at
+        the beginning. `known`, three arrays, take what the scaler of targets knew before each row: means, deviations
+        and the share of all weight that the row has. In words to the user the first row is number `earlier`. An error,
+        or Ctrl-C, stops after the last complete row; `done` says how many rows that were.
         """
-        cdef Py_ssize_t n = y.shape[0] // self.targets, width = self.function.width, first, rows, learned
+        cdef Py_ssize_t n = y.shape[0] // self.targets, first, rows, learned
         cdef Trace trace
         memset(&trace, 0, sizeof(Trace))
-        trace.stride = width
+        trace.stride, trace.measures = self.function.width, norm is not None
         trace.level, trace.share, trace.factor = coverage
+        trace.scores = NULL if scores is None else &scores[0]
+        trace.steps = NULL if steps is None else &steps[0]
+        trace.norms = NULL if norms is None else &norms[0]
+        trace.scalars = NULL if scalars is None else &scalars[0]
+        trace.deviations = NULL if deviations is None else &deviations[0]
+        trace.half_widths = NULL if half_widths is None else &half_widths[0]
         self.done, self.earlier = 0, earlier
         try:
             self.attach(examples)
             if follow:
-                self.hypothesis.begin_to_follow(norm() ** 2)
+                self.hypothesis.follow(norm() ** 2)
             while self.done < n:
-                first, rows = self.done, self.function.piece_rows()
+                trace.first = first = self.done
+                rows = self.function.piece_rows()
                 if norm is not None:
                     rows = self.measure(norm, &norms[first], rows)
                 rows = min(n - first, rows)
-                trace.norms = NULL
-                if norms is not None and (norm is None or self.hypothesis.follows_norm):
-                    trace.norms = &norms[first]
-                trace.scores = NULL if scores is None else &scores[first * width]
-                trace.steps = NULL if steps is None else &steps[first]
-                trace.scalars = NULL if scalars is None else &scalars[first]
-                trace.deviations = NULL if deviations is None else &deviations[first]
-                trace.half_widths = NULL if half_widths is None else &half_widths[first * self.targets]
                 self.open(first, rows, &y[first * self.targets], NULL if weights is None else &weights[first], 0)
                 with nogil:
                     learned = self.loop(&trace)
                 self.commit(learned)
-                if known is not None:
-                    self.write_known(known, first, rows)
+                for out, part in zip(known, self.target_scaler.known_before(rows)) if known is not None else ():
+                    out[first:first + rows] = part
                 if learned < rows:
                     raise self.failure()
                 PyErr_CheckSignals()
         finally:
-            self.hypothesis.end_following()
+            self.hypothesis.follows_norm = False
             self.detach()
-
-    cdef int write_known(self, known, Py_ssize_t first, Py_ssize_t rows) except -1:
-        for out, part in zip(known, self.target_scaler.known_before(rows)):
-            out[first:first + rows] = part
-        return 0
 
     cdef Py_ssize_t measure(self, norm, double* out, Py_ssize_t rows) except -1:
         """|f| before the next rows, where it must be computed anew; how many rows it is good for. As `norm()`."""
         if self.hypothesis.follows_norm:
-            if self.hypothesis.is_stale():
-                self.hypothesis.begin_to_follow(norm() ** 2)
+            if is_stale(&self.hypothesis.followed):
+                self.hypothesis.follow(norm() ** 2)
             return rows
         out[0] = norm()
         return 1
@@ -1258,12 +1120,9 @@ cdef class Engine(Backend):
         return 0
 
     def decision(self, examples, *, bint trusted=False, int votes=0):
-        """f(x, .) + b for all rows or objects, shape (n, labels); changes nothing.
-
-        For votes = 1 or 2: the sum over all hypotheses since the first of their signs or scores; see `Terms.vote`.
-
-        FloatingPointError for a score that is not finite and, unless examples are `trusted` to be finite, for a row
-        whose square is not.
+        """f(x, .) + b for all rows or objects, shape (n, labels); for votes = 1 or 2, the sum over all hypotheses since
+        the first of their signs or scores. FloatingPointError for a score that is not finite and, unless examples are
+        `trusted` to be finite, for a row whose square is not.
         """
         cdef Py_ssize_t n = len(examples), labels = self.outputs.n_seen
         result = np.empty((n, labels))
@@ -1272,5 +1131,4 @@ cdef class Engine(Backend):
         return result
 
     def _check(self):
-        """Assert every invariant."""
         self.hypothesis._check()

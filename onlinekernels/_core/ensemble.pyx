@@ -4,19 +4,33 @@ Members do not know of each other, and do not depend on the combination: each le
 is opened by all, run by all, and then combined in one loop over its rows.  Opening may fail, and is then taken back;
 all else is compiled and cannot fail, so nobody is ever ahead of another.  A member whose numbers diverge, or whose loss
 or kernel is Python that fails, is disabled at that row, and the others go on.
+
+`SelfTuning` is an ensemble of posteriors whose kernels are learned as well: when, from which rows, and when to begin
+anew.  A refresh learns kernels from rows that are kept, and lets new posteriors replay these.  Its work is counted, and
+done in steps: some with every row that is learned, so that no row waits long.  At a row that is known beforehand all of
+it is done, and the new posteriors take over.  So nothing depends on when the work was done, and whoever is interrupted
+does it again.
 """
 import warnings
 
 import numpy as np
-from libc.math cimport INFINITY, exp, fabs, fmax, fmin
 cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport INFINITY, exp, fabs, fmax, fmin
 from libc.string cimport memcpy, memmove, memset
 from onlinekernels._core.arrays cimport array_data
+from onlinekernels._core.backend cimport Backend, RowBackend
+from onlinekernels._core.combiners cimport (AveragedRanks, ChangeDetector, Combiner, DECIDED, IntervalTracker,
+                                            Probabilities, TargetFences, likeliest)
 from onlinekernels._core.formulas.moments cimport MANY, not_farther
-from onlinekernels._core.points cimport Rows
-from onlinekernels._core.combiners import interval_ends
-from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, Parts, assign, at_least, not_negative,
-                                        ordered, restore, state_of)
+from onlinekernels._core.combiners import LeastSquares, interval_ends
+from onlinekernels._core.pool cimport Pool
+from onlinekernels._core.targets cimport TargetScaler
+from onlinekernels._core.transforms cimport Transform
+from onlinekernels._core.arrays import check_array
+from onlinekernels._core.transforms import SeriesDifferences
+from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, Parts, Size, assign, at_least,
+                                        not_negative, ordered, restore, state_of)
 
 cdef enum:
     BLOCK = 128         # rows at most that all members learn before anything else happens
@@ -53,47 +67,63 @@ class MemberError(Exception):
         self.member, self.error = member, error
 
 
+@cython.final
 cdef class Member:
-    """A backend as a member of an ensemble: which rows it sees, and what its scores mean there.
+    """A backend as a member of an ensemble: which rows it sees, and what its scores (`scale`, see `Scale`) mean there.
 
-    Parameters
-    ----------
-    name : str
-    backend : Backend
-    scale : str
-        What its scores mean: see `Scale`.
-    transform : Transform or None
-    model : object
-        What shows the backend to users.
-    labels : list of int or None
-        Codes of the labels that the backend knows already.
-    before : int
-        Rows that it has learned already.
-    frozen : bool
-        Whether it learns no more.
-    fixed : bool
-        Whether no other labels can join.
-    has_deviations : bool
-        Whether the combination wants its deviations.
-    has_python : bool
-        Whether code of the user's runs in it.
-    disabled : str or None
-        Why it takes no part.
+    `labels` are codes of those that the backend knows already, `before` rows that it has learned, and `disabled` is why
+    it takes no part, if so.
     """
 
+    cdef readonly str name
+    cdef public object model            # what shows the backend to users
+    cdef readonly Backend backend
+    cdef readonly Transform transform   # what its rows go through first; None: they are those of the ensemble
+    cdef Py_ssize_t base                # column of rows that its targets are counted from, those of a series; or -1
+    cdef readonly int scale             # what its scores mean
+    cdef readonly Py_ssize_t width      # outputs that there is room for
+    cdef readonly bint frozen           # whether it learns no more
+    cdef readonly bint has_deviations   # whether the combination wants its deviations
+    cdef readonly bint has_python       # whether code of the user's runs in it
+    cdef readonly bint disabled         # whether it takes part no more,
+    cdef object text                    # and why
+    cdef readonly long long before      # rows that it had learned when it became a member
+    cdef readonly long long t           # rows that it has seen as a member
+    cdef public long long begun         # rows that the ensemble had seen when it began anew
+    cdef public long long unheard       # rows that it learns before it takes part
+    cdef public long long due           # row of the ensemble from which on it begins anew, if it is disabled
+    cdef public long long failures      # how often it was
+    # Labels: the backend's are numbered as they appear to it
+    cdef readonly bint fixed            # whether no other can join
+    cdef Py_ssize_t known               # how many it has met
+    cdef object label_table             # owns these:
+    cdef long long* codes               # the ensemble's code of a label
+    cdef long long* labels              # the label of a code, or -1
+    # The block
+    cdef Py_ssize_t rows                # of it; 0: none is open
+    cdef Py_ssize_t until               # rows in which it takes part
+    cdef Py_ssize_t trained             # rows that are learned
+    cdef bint is_wild                   # whether a score was too large, or no number,
+    cdef bint diverged                  # or the backend has said that it diverges
+    cdef bint exhausted                 # or signals have come again and again in the user's code
+    cdef object memory                  # owns these:
+    cdef double* y                      # as the backend takes them
+    cdef Py_ssize_t* known_before       # labels before each row
+    cdef double* raw                    # scores of a row
+    cdef double* answers                # of all rows, if it is frozen
+    cdef object attached                # what the backend's call is about
+    cdef object signal                  # that came in the user's code
+
     def __init__(self, str name, Backend backend, str scale, Transform transform=None, model=None, labels=(),
-                 long long before=0,
-                 bint frozen=False, bint fixed=False, bint has_deviations=False, bint has_python=False, disabled=None):
+                 long long before=0, bint frozen=False, bint fixed=False, bint has_deviations=False,
+                 bint has_python=False, disabled=None):
         self.has_deviations, self.has_python, self.fixed = has_deviations, has_python, fixed
         self.disabled, self.text = disabled is not None, disabled
         self.name, self.backend, self.scale, self.transform, self.model = name, backend, SCALES[scale], transform, model
         self.before, self.frozen, self.base = before, frozen, -1
         if isinstance(transform, SeriesDifferences):
             self.base = transform.n_features - transform.targets
-        self.reserve(1, 1, max(labels, default=1) + 1)
-        for code in labels:
-            self.codes[self.known], self.labels[code] = code, self.known
-            self.known += 1
+        self.go_on_from(0, labels)
 
     @property
     def is_labelled(self):
@@ -108,12 +138,12 @@ cdef class Member:
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t targets, Py_ssize_t labels) except -1:
         """Room for a block."""
         cdef Py_ssize_t width = max(2, max(targets, labels))
-        if self.code_array is None or len(self.code_array) < width:
-            codes, known = np.full(2 * width, -1, dtype=np.int64), np.full(2 * width, -1, dtype=np.int64)
-            if self.code_array is not None:
-                codes[:len(self.code_array)], known[:len(self.label_array)] = self.code_array, self.label_array
-            self.codes, self.labels = <long long*> array_data(codes), <long long*> array_data(known)
-            self.code_array, self.label_array = codes, known
+        if self.label_table is None or self.label_table.shape[1] < width:
+            table = np.full((2, 2 * width), -1, dtype=np.int64)
+            if self.label_table is not None:
+                table[:, :self.label_table.shape[1]] = self.label_table
+            self.codes, self.label_table = <long long*> array_data(table), table
+            self.labels = self.codes + 2 * width
         width = max(width, self.width)
         size = n * (max(1, targets) + 1) + width * (1 + n * self.frozen)
         if self.memory is None or len(self.memory) < size:
@@ -138,8 +168,7 @@ cdef class Member:
         return 0
 
     cdef int open(self, examples, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
-                  Py_ssize_t targets,
-                  Py_ssize_t labels) except -1:
+                  Py_ssize_t targets, Py_ssize_t labels) except -1:
         """Get ready for n rows of the call from `first` on. As the backend."""
         cdef Py_ssize_t i, known = self.known
         cdef long long code
@@ -162,56 +191,20 @@ cdef class Member:
             self.y[i] = <double> self.labels[code]
         if self.frozen:
             self.backend.evaluate(examples[first:first + n] if self.transform is None else self.attached[:n], n,
-                                  self.answers, self.width,
-                                  NULL, 0)
+                                  self.answers, self.width, NULL, 0)
         else:
             self.backend.open(first if self.transform is None else 0, n, self.y, weights, known)
         self.rows = self.until = n
         self.trained, self.is_wild, self.diverged, self.exhausted = 0, False, False, False
         return 0
 
-    cdef void run_all(self, Py_ssize_t k, Py_ssize_t n, double* scores, Py_ssize_t stride, Py_ssize_t outputs,
-                      double* deviations,
-                      Py_ssize_t spread, Py_ssize_t groups) noexcept nogil:
-        """The member k places further on tests and trains all rows of the block; strides are from row to row."""
-        cdef Py_ssize_t i
-        if k:
-            self.next.run_all(k - 1, n, scores + outputs, stride, outputs, deviations + groups, spread, groups)
-            return
-        for i in range(n):
-            self.test(i, scores + i * stride, outputs, deviations + i * spread)
-            self.train(i)
-
-    cdef void test_all(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations,
-                       Py_ssize_t groups) noexcept nogil:
-        """Test row i, as do the members that follow."""
-        self.test(i, scores, outputs, deviations)
-        if self.next is not None:
-            self.next.test_all(i, scores + outputs, outputs, deviations + groups, groups)
-
-    cdef void tell_all(self, Py_ssize_t i, const double* y, Py_ssize_t targets) noexcept nogil:
-        """The targets of row i are these, also for the members that follow."""
+    cdef void tell(self, Py_ssize_t i, const double* y, Py_ssize_t targets) noexcept nogil:
+        """The targets of row i are these."""
         cdef Py_ssize_t j
         for j in range(targets if self.until > i else 0):
             self.y[i * targets + j] = y[j]
             if self.base >= 0:
                 self.y[i * targets + j] -= self.transform.out[i * self.transform.n_features + self.base + j]
-        if self.next is not None:
-            self.next.tell_all(i, y, targets)
-
-    cdef void train_all(self, Py_ssize_t i, bint held) noexcept nogil:
-        """Learn row i, as do the members that follow; one that is held is not kept."""
-        self.backend.holds = held
-        self.train(i)
-        if self.next is not None:
-            self.next.train_all(i, held)
-
-    cdef Py_ssize_t enabled_from(self, Py_ssize_t i, Py_ssize_t end, unsigned char* enabled) noexcept nogil:
-        """Which members, from this one on, take part at row i, and up to which row that stays so."""
-        enabled[0] = self.until > i and self.t >= self.unheard
-        if enabled[0]:
-            end = min(end, self.until)
-        return end if self.next is None else self.next.enabled_from(i, end, enabled + 1)
 
     cdef void test(self, Py_ssize_t i, double* scores, Py_ssize_t outputs, double* deviations) noexcept nogil:
         """Its scores of row i, as the combiner takes them; zeros once it is disabled."""
@@ -258,8 +251,7 @@ cdef class Member:
             self.diverged, self.until = True, i + 1
 
     cdef bint may_try_again(self, Py_ssize_t tries) noexcept with gil:
-        """Whether a signal, or want of memory, came in a loss of the user's, not too often: the row is tried again, and
-        it is raised later."""
+        """Whether a signal, or want of memory, came in a loss of the user's, not too often: it is raised later."""
         signal = self.backend.signal()
         if signal is not None and self.signal is None:
             self.signal = signal
@@ -392,16 +384,12 @@ def in_words(error):
 cdef class WarmUp(Backend):
     """An engine whose kernel gets its width from the distances of the first rows, which are then learned anew.
 
-    Parameters
-    ----------
-    state : State
-        What has the engine, and the first rows (`warm_up`) as long as they are looked at.
+    `state` has the engine, and the first rows (`warm_up`) as long as they are looked at.
     """
 
     cdef readonly object state          # what has the engine, which may become another one,
     cdef Backend engine
     cdef Py_ssize_t learned             # rows of the open block that were learned
-    cdef object examples                # of the call
 
     def __init__(self, state):
         self.state, self.engine = state, state.engine
@@ -423,22 +411,17 @@ cdef class WarmUp(Backend):
         return 0
 
     cdef Py_ssize_t rows_at_once(self) except -1:
-        if self.state.warm_up is None:
-            return self.engine.rows_at_once()
-        self.catch_up()
-        if self.state.warm_up.left == 0:
-            self.choose_width()
-            return self.rows_at_once()
-        return min(self.engine.rows_at_once(), self.state.warm_up.left)
-
-    cdef int choose_width(self) except -1:
-        """Go on with the engine that fits the first rows."""
-        self.state.look()
-        if self.state.engine is not self.engine:
-            self.engine.detach()
-            self.engine = self.state.engine
-            self.engine.attach(self.examples)
-        return 0
+        """Up to the next look at the first rows; if that is due, it is done, and the engine that fits them goes on."""
+        while self.state.warm_up is not None:
+            self.catch_up()
+            if self.state.warm_up.left:
+                return min(self.engine.rows_at_once(), self.state.warm_up.left)
+            self.state.look()
+            if self.state.engine is not self.engine:
+                self.engine.detach()
+                self.engine = self.state.engine
+                self.engine.attach(self.examples)
+        return self.engine.rows_at_once()
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:
@@ -475,61 +458,22 @@ cdef class WarmUp(Backend):
         return self.engine.evaluate(examples, n, scores, stride, deviations, spread)
 
 
-cdef double mixed(double local) noexcept nogil:
-    """Factor of a deviation by what errors nearby were, in units of the running one; nothing is said before there are
-    rows."""
-    return 0.2 + 0.8 * local if local > 0.0 else 1.0
-
-
 @cython.final
-cdef class Centre(Backend):
+cdef class Centre(RowBackend):
     """How far a row is from the middle, all features together: minus the sum of their sizes. It learns nothing."""
-
-    cdef object examples                # of the call
-    cdef const double* data
-    cdef const double* rows             # of the block
 
     def __init__(self, Py_ssize_t n_features):
         Backend.__init__(self, "novelty", 1)
         self.n_features = n_features
 
-    cdef int attach(self, examples) except -1:
-        self.examples, self.data = examples, <const double*> array_data(examples)
-        return 0
-
-    cdef int detach(self) except -1:
-        self.examples, self.data = None, NULL
-        return 0
-
-    cdef Py_ssize_t rows_at_once(self) except -1:
-        return BLOCK
-
-    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
-                  Py_ssize_t labels) except -1:
-        self.rows = self.data + first * self.n_features
-        return 0
-
-    cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
-        scores[0] = self.score(self.rows + i * self.n_features)
-        return True
-
     cdef bint train(self, Py_ssize_t i) noexcept nogil:
         return True
 
-    cdef double score(self, const double* x) noexcept nogil:
+    cdef void answer(self, const double* x, double* scores) noexcept nogil:
         cdef Py_ssize_t j
-        cdef double total = 0.0
+        scores[0] = 0.0
         for j in range(self.n_features):
-            total += fabs(x[j])
-        return -total
-
-    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
-                      Py_ssize_t spread) except -1:
-        cdef Py_ssize_t i
-        cdef const double* rows = <const double*> array_data(examples)
-        for i in range(n):
-            scores[i * stride] = self.score(rows + i * self.n_features)
-        return 0
+            scores[0] -= fabs(x[j])
 
 
 cdef double FADING = 0.999              # memory of what is known of targets
@@ -539,17 +483,11 @@ cdef double FARTHEST = 6.0              # deviations from the mean beyond which 
 
 
 @cython.final
-cdef class LastTarget(Backend):
+cdef class LastTarget(RowBackend):
     """What the last target says of the next, whatever the features: mean and last one, mixed by the correlation
     of targets in a row; or how frequent labels are and the last one, mixed by how much oftener it is repeated.
 
-    Parameters
-    ----------
-    task : "classes" or "numbers"
-    targets : int
-    n_features : int
-    in_rows : bool
-        Whether the last targets are the last columns of rows.
+    `in_rows`: the last targets are the last columns of rows.
     """
 
     cdef readonly bint in_rows
@@ -563,11 +501,6 @@ cdef class LastTarget(Backend):
     cdef object before                  # and before the block
     cdef double count_before
     cdef Py_ssize_t known_before
-    cdef object examples                # of the call
-    cdef const double* data
-    cdef const double* rows             # of the block
-    cdef const double* y
-    cdef const double* weights
 
     FIELDS = (Number("count", at_least(0.0)), Count("known"),
               Array("kept", float, (lambda last, sizes: last.size if last.targets else None,)))
@@ -583,32 +516,15 @@ cdef class LastTarget(Backend):
         self.now, self.size = <double*> array_data(kept), len(kept)
         return 0
 
-    cdef int attach(self, examples) except -1:
-        if self.in_rows:
-            self.examples, self.data = examples, <const double*> array_data(examples)
-        return 0
-
-    cdef int detach(self) except -1:
-        self.examples, self.data = None, NULL
-        return 0
-
-    cdef Py_ssize_t rows_at_once(self) except -1:
-        return BLOCK
-
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:
         if not self.targets and self.size < 3 + labels:
             self.take(np.concatenate([self.kept, np.zeros(labels + 8)]))
         memcpy(array_data(self.before), self.now, self.size * sizeof(double))
         self.count_before, self.known_before = self.count, self.known
-        self.rows, self.y, self.weights = self.data + first * self.n_features, y, weights
-        return 0
+        return RowBackend.open(self, first, n, y, weights, labels)
 
-    cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
-        self.score(self.rows + i * self.n_features, scores)
-        return True
-
-    cdef void score(self, const double* x, double* scores) noexcept nogil:
+    cdef void answer(self, const double* x, double* scores) noexcept nogil:
         cdef Py_ssize_t j, T = self.targets
         cdef double* now = self.now
         cdef double share, last
@@ -656,14 +572,6 @@ cdef class LastTarget(Backend):
         for i in range(n):
             self.train(i)
 
-    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
-                      Py_ssize_t spread) except -1:
-        cdef Py_ssize_t i
-        cdef const double* rows = <const double*> array_data(examples) if self.in_rows else NULL
-        for i in range(n):
-            self.score(rows + i * self.n_features, scores + i * stride)
-        return 0
-
     def fits(self, state):
         """Numbers are those of targets; there is one for each label, and the last one is one of them."""
         limits = np.repeat([LARGEST, 1.1 * LARGEST_SUM], 2 * self.targets)
@@ -680,6 +588,11 @@ cdef class LastTarget(Backend):
         self.count, self.known = state["count"], state["known"]
 
 
+cdef double by_local_errors(double local) noexcept nogil:
+    """Factor of a deviation by errors nearby, in units of the running one; 0 before there are rows."""
+    return 0.2 + 0.8 * local if local > 0.0 else 1.0
+
+
 cdef void open_task(void* ensemble, Py_ssize_t k) noexcept nogil:
     with gil:
         (<Ensemble> ensemble).open_member((<Ensemble> ensemble).order[k])
@@ -687,6 +600,11 @@ cdef void open_task(void* ensemble, Py_ssize_t k) noexcept nogil:
 
 cdef void run_task(void* ensemble, Py_ssize_t k) noexcept nogil:
     (<Ensemble> ensemble).run_member((<Ensemble> ensemble).order[k])
+
+
+def baseline_size(ensemble, sizes):
+    """Numbers in an ensemble's `baseline`."""
+    return 1 + (ensemble.targets or sizes["n_seen"])
 
 
 cdef class Ensemble(Backend):
@@ -701,15 +619,13 @@ cdef class Ensemble(Backend):
         Numbers to predict; 0 for labels.
     n_features : int
     transforms : dict of str to Transform
-    calibration : Calibration or None
-        Of probabilities.
-    correction : PriorCorrection or None
-        Of decisions about rare classes.
+    calibration, correction : Calibration and PriorCorrection, or None
+        Of probabilities, and of decisions about rare classes.
     intervals : IntervalTracker or None
     fences : TargetFences or None
         Within which members are told targets, which are numbers.
-    nearby : LocalRows or None
-        What errors were nearby, on the rows of the transform "near"; deviations follow it.
+    nearby : Smoothing or None
+        What errors were nearby; deviations follow it.
     relevance : str or None
         The self-tuned member that says how relevant features are for the transform "relevance".
     last : LastTarget or None
@@ -717,47 +633,102 @@ cdef class Ensemble(Backend):
     lags : int
         Targets are a time series, and rows have so many of its values behind their own features. Before its beginning a
         series is taken to have been at its first value.
-    joined : int
+    n_seen : int
         Labels that members know already.
     """
 
+    cdef readonly list members
+    cdef object memory_of_ring          # owns this:
+    cdef void** ring                    # the members, for compiled code
+    cdef readonly dict transforms       # by name
+    cdef readonly bint is_novelty       # whether there are no targets
+    cdef bint tells                     # whether there are numbers, which may be told otherwise than they are
+    cdef readonly Combiner combiner
+    cdef readonly Probabilities calibration     # of probabilities, or None
+    cdef readonly Probabilities correction   # of decisions about rare classes, or None
+    cdef readonly TargetFences fences   # within which members are told targets, or None
+    cdef readonly ChangeDetector changes        # in how many mistakes there are, or None
+    cdef readonly Backend nearby        # what errors were nearby, or None
+    cdef readonly object relevance      # name of the member that says how relevant features are, or None
+    cdef readonly object last           # what the last target says, which is a member, or None
+    cdef readonly Py_ssize_t lags       # values of a series that rows have behind their features,
+    cdef readonly object latest         # and the last ones of them, (lags, targets)
+    cdef double* latest_data
+    cdef tuple stops                    # rows after which something is due between two blocks
+    cdef public long long looked        # t at the latest look at what is known
+    cdef public long long t             # rows learned
+    cdef readonly object losses         # mistakes or squared errors of each member, and of all together
+    cdef double* loss_sums
+    cdef readonly object baseline       # weight of all rows, and means of their targets or weights of their labels
+    cdef double* baseline_data
+    cdef Py_ssize_t n_baseline
+    cdef public list history            # (t, weights, losses so far)
+    cdef public Py_ssize_t stride       # rows between two entries
+    cdef public Py_ssize_t n_jobs       # threads that are wanted
+    cdef Pool pool                      # of them, or None
+    cdef object memory_of_order         # owns this:
+    cdef Py_ssize_t* order              # in which threads take members; the last are those that the caller keeps
+    cdef Py_ssize_t n_dealt             # the others
+    # The block
+    cdef Py_ssize_t first               # row of the call
+    cdef Py_ssize_t rows                # 0: none is open
+    cdef bint is_shared                 # whether threads share the members
+    cdef list errors                    # of the members, in getting ready,
+    cdef bint has_errors                # if there are any
+    cdef Py_ssize_t outputs
+    cdef const double* y
+    cdef const double* weights
+    cdef object memory_of_block         # owns these:
+    cdef double* table                  # scores (rows, members, outputs)
+    cdef double* member_deviations      # (rows, members, groups)
+    cdef double* combined               # (rows, outputs): before they are calibrated,
+    cdef double* answers                # and after,
+    cdef double* factors                # and what a prior correction has multiplied
+    cdef double* deviations             # (rows, groups)
+    cdef double* innovations_of_rows    # (rows, groups)
+    cdef double* leasts                 # (rows, groups): least target before each row
+    cdef double* clipped                   # (rows, targets): targets as members learn them
+    cdef double* local                  # (rows, targets): errors nearby,
+    cdef double* ratios                 # and errors, in units of the running one,
+    cdef double* judged                 # (rows,): and whether these say anything
+    cdef double* counts                 # weights of the rows in the combination
+    cdef Py_ssize_t* n_seen_before      # labels before each row
+    cdef unsigned char* enabled         # members that take part
+    cdef unsigned char* held            # rows that members should not keep
+    cdef Py_ssize_t capacity_rows, capacity_outputs
+
     def __init__(self, members, Combiner combiner, str task, Py_ssize_t targets, Py_ssize_t n_features, *,
-                 transforms=None, Calibration calibration=None, PriorCorrection correction=None,
-                 IntervalTracker intervals=None, TargetFences fences=None, LocalRows nearby=None, relevance=None,
+                 transforms=None, Probabilities calibration=None, Probabilities correction=None,
+                 IntervalTracker intervals=None, TargetFences fences=None, Backend nearby=None, relevance=None,
                  LastTarget last=None, Py_ssize_t lags=0, Py_ssize_t n_seen=0):
         Backend.__init__(self, task, targets)
         self.members, self.combiner = list(members), combiner
         self.transforms = {} if transforms is None else transforms
         self.calibration, self.correction, self.intervals = calibration, correction, intervals
         self.fences, self.nearby, self.relevance, self.last = fences, nearby, relevance, last
-        if nearby is not None:
-            self.near = self.transforms["near"]
         self.lags, self.latest = lags, np.zeros((lags, targets))
         self.latest_data = <double*> array_data(self.latest)
         self.n_features, self.n_seen = n_features, n_seen
         self.stride, self.history, self.n_jobs = SPACING, [], 1
         self.tells = task == "numbers"
-        self.is_novelty, self.looks_early = task == "novelty", relevance is not None
+        self.is_novelty = task == "novelty"
+        self.stops = YOUNG if self.is_novelty else EARLY if relevance is not None else ()
         self.changes = None if task == "novelty" else ChangeDetector(targets)
         self.errors = [None] * len(self.members)
-        self.link()
-        losses = np.zeros(len(self.members) + 1)
+        losses, self.memory_of_ring = np.zeros(len(self.members) + 1), np.zeros(len(self.members), dtype=np.intp)
         self.loss_sums, self.losses = <double*> array_data(losses), losses
+        self.ring = <void**> array_data(self.memory_of_ring)
+        self.link()
+        self.set_baseline(np.zeros(1 + targets))
 
-    cdef int link(self) except -1:
-        """Let each member know the next one."""
-        cdef Member member, before = None
-        for member in self.members:
-            if before is not None:
-                before.next = member
-            member.next = None
-            before = member
-        self.first_member = self.members[0]
-        return 0
+    cdef void link(self) noexcept:
+        """Let compiled code find the members."""
+        cdef Member member
+        for k, member in enumerate(self.members):
+            self.ring[k] = <void*> member
 
     cdef int share(self, Py_ssize_t n) except -1:
-        """See whether threads share the members of a block of n rows; they are made, and members dealt, when first
-        needed."""
+        """See whether threads share the members of a block of n rows; they are made when first needed."""
         self.is_shared = False
         if self.n_jobs == 1:
             self.pool = None
@@ -770,8 +741,7 @@ cdef class Ensemble(Backend):
         return 0
 
     cdef int deal(self) except -1:
-        """In which order threads take members: ensembles first, which have most to do. Who calls Python stays with the
-        caller."""
+        """The order of members for threads: ensembles first; who calls Python stays with the caller."""
         cdef Py_ssize_t[::1] order
         dealt = [k for k, member in enumerate(self.members) if not member.calls_python]
         dealt.sort(key=lambda k: not isinstance(self.members[k].backend, Ensemble))
@@ -784,8 +754,9 @@ cdef class Ensemble(Backend):
 
     cdef int attach(self, examples) except -1:
         cdef Member member
-        self.examples = examples
-        self.data = NULL if isinstance(examples, Rows) else <const double*> array_data(examples)
+        Backend.attach(self, examples)
+        if self.nearby is not None:
+            self.nearby.attach(examples)
         for member in self.members:
             if not member.disabled and not member.frozen:
                 member.attach(examples, min(len(examples), BLOCK))
@@ -793,14 +764,15 @@ cdef class Ensemble(Backend):
 
     cdef int detach(self) except -1:
         cdef Member member
-        self.examples, self.data = None, NULL
         if self.rows:
             self.commit(0)
         for member in self.members:
             if member.attached is not None:
                 member.attached = None
                 member.backend.detach()
-        return 0
+        if self.nearby is not None:
+            self.nearby.detach()
+        return Backend.detach(self)
 
     cdef Py_ssize_t rows_at_once(self) except -1:
         cdef Member member
@@ -811,16 +783,11 @@ cdef class Ensemble(Backend):
                 rows = min(rows, member.backend.rows_at_once())
         for transform in self.transforms.values():
             rows = min(rows, transform.rows_at_once())
-        if self.task == "novelty":
-            for age in YOUNG:
-                if age > self.t:
-                    rows = min(rows, age - self.t)
         if self.fences is not None and self.fences.t < DECIDED:
             rows = min(rows, DECIDED - <Py_ssize_t> self.fences.t)
-        if self.looks_early:
-            for stop in EARLY:
-                if stop > self.t:
-                    rows = min(rows, stop - self.t)
+        for stop in self.stops:
+            if stop > self.t:
+                rows = min(rows, stop - self.t)
         return rows
 
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t outputs) except -1:
@@ -829,7 +796,7 @@ cdef class Ensemble(Backend):
         if self.capacity_rows >= n and self.capacity_outputs >= outputs:
             return 0
         n, outputs = max(n, self.capacity_rows), max(outputs, self.capacity_outputs)
-        memory = np.zeros(n * (m * (outputs + g) + 4 * outputs + 5 * g + 3) + m + 1)
+        memory = np.zeros(n * (m * (outputs + g) + 4 * outputs + 5 * g + 4) + m + 1)
         self.table = <double*> array_data(memory)
         self.member_deviations = self.table + n * m * outputs
         self.combined = self.member_deviations + n * m * g
@@ -841,7 +808,8 @@ cdef class Ensemble(Backend):
         self.clipped = self.leasts + n * g
         self.local = self.clipped + n * outputs
         self.ratios = self.local + n * g
-        self.counts = self.ratios + n * g
+        self.judged = self.ratios + n * g
+        self.counts = self.judged + n
         self.n_seen_before = <Py_ssize_t*> (self.counts + n)
         self.enabled = <unsigned char*> (self.n_seen_before + n)
         self.held = self.enabled + m
@@ -855,17 +823,19 @@ cdef class Ensemble(Backend):
         self.prepare()
         self.outputs = self.outputs_for(labels)
         self.reserve(n, self.outputs)
+        if not self.targets and len(self.baseline) < 1 + self.outputs:
+            self.set_baseline(np.concatenate([self.baseline, np.zeros(self.outputs)]))
         self.y, self.weights, self.first, self.rows = y, weights, first, n
         try:
             for transform in self.transforms.values():
                 transform.held = self.held
                 transform.open(self.data + first * self.n_features, n)
-            self.open_members()
             if self.nearby is not None:
-                self.nearby.open(self.near.out, n, self.targets)
+                self.nearby.open(first, n, self.ratios, self.judged, 0)
+            self.open_members()
             self.combiner.open(n, self.outputs)
             if self.correction is not None:
-                self.correction.open(n, self.outputs)
+                self.correction.open(self.outputs)
         except BaseException:
             self.commit(0)
             raise
@@ -874,7 +844,8 @@ cdef class Ensemble(Backend):
             if self.task == "classes":
                 n_seen = max(n_seen, <Py_ssize_t> y[i] + 1)
             self.counts[i], self.held[i] = 1.0 if weights == NULL else weights[i], False
-        if self.t == 0 and not self.has_learned_members():      # what is said of the first row is not worth judging
+            self.judged[i] = self.t + i >= FIRST
+        if self.t == 0 and not any([member.before for member in self.members]):     # nobody knows anything yet
             self.counts[0] = 0.0
         return 0
 
@@ -909,16 +880,8 @@ cdef class Ensemble(Backend):
         except BaseException as error:
             self.errors[k], self.has_errors = error, True
 
-    cdef bint has_learned_members(self):
-        cdef Member member
-        for member in self.members:
-            if member.before:
-                return True
-        return False
-
     cdef int prepare(self) except -1:
-        """What is due between two blocks: an entry of the history, and a look at what is known. As often as you
-        like."""
+        """What is due between two blocks: an entry of the history, a look at what is known."""
         cdef Member member
         if self.t == 0:
             return 0
@@ -940,8 +903,7 @@ cdef class Ensemble(Backend):
         return 0
 
     cdef int begin_anew(self) except -1:
-        """Let members begin anew that were disabled long ago; or all, if one of the first targets was an outlier. All
-        or nothing."""
+        """Let members begin anew: those disabled long ago, or all, if one of the first targets was an outlier."""
         cdef Member member, old
         cdef bint has_outlier
         cdef dict fresh_ones = {}
@@ -980,28 +942,28 @@ cdef class Ensemble(Backend):
     cdef int follow_relevance(self) except -1:
         """Weigh features by what the self-tuned member knows, and so the rows that others keep. All or nothing."""
         cdef Member member, source = self.named()[self.relevance]
-        cdef Relevance transform = self.transforms["relevance"]
-        cdef double[::1] weights
+        cdef double* weights
+        transform = self.transforms["relevance"]
         if source.disabled:
             return 0
         found = transform.weights_for(source.backend.relevance())
         if np.array_equal(found, transform.weights):
             return 0
-        ratio, weights = found / transform.weights, found
+        ratio, weights = found / transform.weights, <double*> array_data(transform.weights)
         kept = [(member.backend.rows, member.backend.rows.rescaled(ratio)) for member in self.members
                 if member.transform is transform and not member.disabled]
-        transform.set_weights(&weights[0])      # nothing can fail any more
+        memcpy(weights, array_data(found), len(found) * sizeof(double))     # nothing can fail any more
         for rows, rescaled in kept:
-            (<LocalRows> rows).take_rescaled(rescaled)
+            rows.take_rescaled(rescaled)
         return 0
 
     # ---- A block ------------------------------------------------------------------------------
 
     cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
-        cdef Py_ssize_t m = self.combiner.n_members
-        self.first_member.test_all(i, self.table + i * m * self.outputs, self.outputs,
-                                   self.member_deviations + i * m * self.groups,
-                                   self.groups)
+        cdef Py_ssize_t k, m = self.combiner.n_members
+        for k in range(m):
+            (<Member> self.ring[k]).test(i, self.table + (i * m + k) * self.outputs, self.outputs,
+                                         self.member_deviations + (i * m + k) * self.groups)
         if self.tells:
             self.predict(i)
         else:
@@ -1013,19 +975,32 @@ cdef class Ensemble(Backend):
         return True
 
     cdef bint train(self, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t k
         if self.tells:
             self.tell(i)
             self.combine(i, i + 1)
-        self.first_member.train_all(i, self.held[i] == 1)
+        for k in range(self.combiner.n_members):
+            (<Member> self.ring[k]).backend.holds = self.held[i] == 1
+            (<Member> self.ring[k]).train(i)
         return True
+
+    cdef Py_ssize_t see_enabled(self, Py_ssize_t i, Py_ssize_t end, bint* anybody) noexcept nogil:
+        """Which members take part at row i, whether there are any, and up to which row that stays so."""
+        cdef Py_ssize_t k
+        cdef void* member
+        anybody[0] = False
+        for k in range(self.combiner.n_members):
+            member = self.ring[k]
+            self.enabled[k] = (<Member> member).until > i and (<Member> member).t >= (<Member> member).unheard
+            if self.enabled[k]:
+                anybody[0], end = True, min(end, (<Member> member).until)
+        return end
 
     cdef void predict(self, Py_ssize_t i) noexcept nogil:
         """What is answered for row i, of numbers; nothing is learned."""
-        cdef Py_ssize_t j, m = self.combiner.n_members, o = self.outputs, g = self.groups
-        cdef bint anybody = False
-        self.first_member.enabled_from(i, i + 1, self.enabled)
-        for j in range(m):
-            anybody = anybody or self.enabled[j]
+        cdef Py_ssize_t m = self.combiner.n_members, o = self.outputs, g = self.groups
+        cdef bint anybody
+        self.see_enabled(i, i + 1, &anybody)
         if anybody:
             self.combiner.combine(1, o, self.table + i * m * o, 0, self.enabled, self.combined + i * o,
                                   self.deviations + i * g, self.combiner.scratch)
@@ -1051,15 +1026,16 @@ cdef class Ensemble(Backend):
 
     cdef void tell(self, Py_ssize_t i) noexcept nogil:
         """Tell members the targets of row i, within the fences about what was predicted."""
-        cdef Py_ssize_t T = self.targets
+        cdef Py_ssize_t k, T = self.targets
         if self.nearby is not None:
-            self.nearby.test_row(i, self.local + i * T, self.ratios + i * T)
+            self.nearby.test(i, self.local + i * T, NULL)
         memcpy(self.clipped + i * T, self.y + i * T, T * sizeof(double))
         if self.fences is not None:
             if self.weights == NULL or self.weights[i] > 0.0:
                 self.fences.tell(self.y + i * T, self.combined + i * T, self.deviations + i * T,
                                  NULL if self.nearby is None else self.local + i * T, self.clipped + i * T)
-        self.first_member.tell_all(i, self.clipped + i * T, T)
+        for k in range(self.combiner.n_members):
+            (<Member> self.ring[k]).tell(i, self.clipped + i * T, T)
 
     cdef void combine(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         """Combine rows that the members have tested, and learn from them whom to trust."""
@@ -1071,17 +1047,17 @@ cdef class Ensemble(Backend):
         if self.fences is not None:             # it is known what is answered
             y, combined, deviations = self.clipped, self.answers, self.innovations_of_rows
         while i < end:
-            stop = self.first_member.enabled_from(i, end, self.enabled)
-            anybody = False
-            for j in range(m):
-                anybody = anybody or self.enabled[j]
+            stop = self.see_enabled(i, end, &anybody)
             if self.is_novelty:
                 (<AveragedRanks> self.combiner).held = self.held + i
             if anybody:
                 self.combiner.run(stop - i, o, self.table + i * m * o, y + i * g, self.n_seen_before + i,
                                   self.counts + i, self.enabled, combined + i * o, deviations + i * g)
             else:
-                self.answer_nothing(stop - i, o, combined + i * o, deviations + i * g)
+                stop = i + 1
+                self.answer_nothing(1, o, combined + i * o, deviations + i * g)
+            for j in range(i, stop):
+                self.count_target(j)
             i = stop
         self.finish(begin, end)
         self.count_losses(begin, end)
@@ -1091,14 +1067,40 @@ cdef class Ensemble(Backend):
 
     cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined,
                              double* deviations) noexcept nogil:
-        """Where all members are disabled: the running mean, where there is one."""
-        cdef Py_ssize_t i
+        """Where all members are disabled: the running mean, or how frequent labels were."""
+        cdef Py_ssize_t i, j
+        cdef double* baseline = self.baseline_data
         for i in range(n * outputs):
-            combined[i] = -1.0 if not self.targets else 0.0
+            j = 1 + i % outputs
             if self.fences is not None:
                 combined[i] = self.fences.mean_data[i % outputs]
+            elif self.targets:
+                combined[i] = baseline[j]
+            else:
+                combined[i] = -1.0
+                if j < self.n_baseline and baseline[0] > 0.0:
+                    combined[i] = 2.0 * baseline[j] / baseline[0] - 1.0
         for i in range(n * self.groups):
             deviations[i] = 1.0
+
+    cdef int set_baseline(self, baseline) except -1:
+        """Go on with this weight of all rows, and these means or weights."""
+        self.baseline_data, self.baseline, self.n_baseline = <double*> array_data(baseline), baseline, len(baseline)
+        return 0
+
+    cdef void count_target(self, Py_ssize_t i) noexcept nogil:
+        """Row i counts in what is answered where all members are disabled."""
+        cdef Py_ssize_t j
+        cdef double* baseline = self.baseline_data
+        cdef double weight = 1.0 if self.weights == NULL else self.weights[i]
+        if self.is_novelty or not weight > 0.0:
+            return
+        baseline[0] += weight
+        if not self.targets:
+            baseline[1 + <Py_ssize_t> self.y[i]] += weight
+        for j in range(self.targets):
+            if self.y[i * self.targets + j] == self.y[i * self.targets + j]:    # no hole in a series
+                baseline[1 + j] += weight / baseline[0] * (self.y[i * self.targets + j] - baseline[1 + j])
 
     cdef void finish(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         """What is answered: probabilities are calibrated, and innovations followed, by which intervals go."""
@@ -1109,18 +1111,18 @@ cdef class Ensemble(Backend):
             self.follow_errors(begin)
         if self.intervals is not None:
             self.intervals.run(n, combined, self.y + begin * o, self.deviations + begin * o,
-                               self.innovations_of_rows + begin * o,
-                               self.leasts + begin * o)
+                               self.innovations_of_rows + begin * o, self.leasts + begin * o)
         if self.calibration is None:
             memcpy(answers, combined, n * o * sizeof(double))
             return
         for i in range(n * o):
             combined[i] = 0.5 * (1.0 + combined[i])
-        self.calibration.run(n, o, combined, self.y + begin, self.n_seen_before + begin, self.counts + begin, answers)
+        self.calibration.run(n, o, combined, self.y + begin, self.n_seen_before + begin, self.counts + begin, answers,
+                             NULL)
         if self.correction is not None:
             memcpy(combined, answers, n * o * sizeof(double))
-            self.correction.run(n, o, combined, self.y + begin, self.n_seen_before + begin, answers,
-                                self.factors + begin * o)
+            self.correction.run(n, o, combined, self.y + begin, self.n_seen_before + begin, self.counts + begin,
+                                answers, self.factors + begin * o)
         for i in range(n):
             for c in range(o):
                 answers[i * o + c] = 2.0 * answers[i * o + c] - 1.0 if c < self.n_seen_before[begin + i] else -1.0
@@ -1131,8 +1133,8 @@ cdef class Ensemble(Backend):
         for j in range(T):
             k = i * T + j
             self.ratios[k] = fmin(fabs(self.y[k] - self.combined[k]) / self.deviations[k], LARGE)
-            self.deviations[k] *= mixed(self.local[k])
-        self.nearby.train_row(i, self.ratios + i * T, 0.0 if self.t + i < FIRST else 1.0, self.local + i * T)
+            self.deviations[k] *= by_local_errors(self.local[k])
+        self.nearby.train(i)
 
     cdef void count_losses(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
         """Mistakes, or squared errors, of each member and of all together."""
@@ -1150,16 +1152,8 @@ cdef class Ensemble(Backend):
                         error = scores[j] - self.y[i * o + j]
                         loss += error * error
                 else:
-                    loss = self.best(scores, self.n_seen_before[i]) != <Py_ssize_t> self.y[i]
+                    loss = self.n_seen_before[i] == 0 or likeliest(scores, self.n_seen_before[i]) != self.y[i]
                 self.loss_sums[k] += loss
-
-    cdef Py_ssize_t best(self, const double* scores, Py_ssize_t n_seen) noexcept nogil:
-        """The first of the largest scores; -1 if there are no labels."""
-        cdef Py_ssize_t c, best = 0
-        for c in range(1, n_seen):
-            if scores[c] > scores[best]:
-                best = c
-        return best if n_seen else -1
 
     cdef void commit(self, Py_ssize_t n) noexcept:
         cdef Member member
@@ -1169,7 +1163,7 @@ cdef class Ensemble(Backend):
         for transform in self.transforms.values():
             transform.commit(n)
         if self.nearby is not None:
-            self.nearby.commit()
+            self.nearby.commit(n)
         if n:
             if self.lags:
                 self.remember(n)
@@ -1241,8 +1235,7 @@ cdef class Ensemble(Backend):
         return 0
 
     def scores(self, examples):
-        """The same as of now; of a series, each row follows the one before, with what was predicted for it as its
-        value."""
+        """The same as of now; rows of a series follow each other, with predictions as values."""
         if not self.lags:
             return Backend.scores(self, examples)
         latest, found = self.latest, []
@@ -1292,10 +1285,10 @@ cdef class Ensemble(Backend):
 
     cdef void run_member(self, Py_ssize_t k) noexcept nogil:
         """Let a member test and train all rows of the block."""
-        cdef Py_ssize_t m = self.combiner.n_members
-        self.first_member.run_all(k, self.rows, self.table, m * self.outputs, self.outputs, self.member_deviations,
-                                  m * self.groups,
-                                  self.groups)
+        cdef Py_ssize_t i, m = self.combiner.n_members, o = self.outputs, g = self.groups
+        for i in range(self.rows):
+            (<Member> self.ring[k]).test(i, self.table + (i * m + k) * o, o, self.member_deviations + (i * m + k) * g)
+            (<Member> self.ring[k]).train(i)
 
     cdef Py_ssize_t open_block(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                                Py_ssize_t labels) except -1:
@@ -1316,8 +1309,7 @@ cdef class Ensemble(Backend):
                     self.warn_of(refused.member)
 
     cdef int resolve(self) except -1:
-        """Warn of members that were disabled in the latest block, and raise what signals have raised in a member's own
-        code."""
+        """Warn of members that were disabled in the latest block, and raise what signals have raised."""
         cdef Member member
         for member in self.members:
             if isinstance(member.backend, Ensemble) and not member.disabled:
@@ -1331,7 +1323,7 @@ cdef class Ensemble(Backend):
                 raise signal
             member.backend.resolve()
         if all(member.disabled for member in self.members):
-            answer = "the running mean" if self.fences else "nothing"
+            answer = "nothing" if self.is_novelty else "the running mean" if self.targets else "the most frequent class"
             self.warn(f"All members are disabled, and the ensemble answers {answer}.")
         return 0
 
@@ -1359,32 +1351,20 @@ cdef class Ensemble(Backend):
     cdef int ask_members(self, examples, Py_ssize_t n, Py_ssize_t outputs, double* table, double* spreads) except -1:
         """What all members answer as of now."""
         cdef Member member
-        cdef Transform transform
-        cdef Py_ssize_t k = 0, m = len(self.members), g = self.groups, width = outputs
-        cdef dict seen = {}
-        for transform in self.transforms.values():
-            if transform is not self.near:
-                rows = np.empty((n, transform.n_features))
-                transform.evaluate(<const double*> array_data(examples), n, <double*> array_data(rows))
-                seen[transform] = rows
+        cdef Py_ssize_t k, m = len(self.members), g = self.groups, width = outputs
+        cdef dict seen = {None: examples}       # rows behind each transform
         for member in self.members:
             width = max(width, member.width)
         raw = np.empty(n * width)
-        for member in self.members:
-            if not member.disabled:
-                member.evaluate(examples if member.transform is None else self.seen_by(member, seen, examples, n), n,
-                                <double*> array_data(raw), width, table + k * outputs, outputs, m * outputs,
-                                NULL if spreads == NULL else spreads + k * g, m * g)
-            k += 1
+        for k, member in enumerate(self.members):
+            if member.disabled:
+                continue
+            if member.transform not in seen:
+                seen[member.transform] = rows = np.empty((n, member.transform.n_features))
+                member.transform.evaluate(<const double*> array_data(examples), n, <double*> array_data(rows))
+            member.evaluate(seen[member.transform], n, <double*> array_data(raw), width, table + k * outputs, outputs,
+                            m * outputs, NULL if spreads == NULL else spreads + k * g, m * g)
         return 0
-
-    cdef object seen_by(self, Member member, dict seen, examples, Py_ssize_t n):
-        """Rows as a member sees them."""
-        found = seen.get(member.transform)
-        if found is None:                       # a transform of its own
-            found = np.empty((n, member.transform.n_features))
-            member.transform.evaluate(<const double*> array_data(examples), n, <double*> array_data(found))
-        return found
 
     cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
                       Py_ssize_t spread) except -1:
@@ -1406,8 +1386,6 @@ cdef class Ensemble(Backend):
                     double* deviations, object examples) except -1:
         """Answers and deviations for what members answer, as of now."""
         cdef Py_ssize_t i
-        cdef double* rows
-        cdef double* local
         flags = self.enabled_members().astype(np.uint8)
         if not flags.any():
             self.answer_nothing(n, outputs, answers, deviations)
@@ -1416,13 +1394,10 @@ cdef class Ensemble(Backend):
                                deviations)
         self.bound(n, answers, deviations)
         if self.nearby is not None:
-            near = np.empty(n * (self.n_features + 2 * self.targets))
-            rows = <double*> array_data(near)
-            self.near.evaluate(<const double*> array_data(examples), n, rows)
-            local = rows + n * self.n_features
-            self.nearby.evaluate(rows, n, self.targets, local, local + n * self.targets)
+            local = np.empty(n * self.targets)
+            self.nearby.evaluate(examples, n, <double*> array_data(local), self.targets, NULL, 0)
             for i in range(n * self.targets):
-                deviations[i] *= mixed(local[i])
+                deviations[i] *= by_local_errors((<double*> array_data(local))[i])
         if self.calibration is None:
             return 0
         likely = np.empty(n * outputs)
@@ -1448,8 +1423,8 @@ cdef class Ensemble(Backend):
     # ---- State --------------------------------------------------------------------------------
 
     FIELDS = (
-        Count("t"), Count("n_seen"), Count("stride", at_least(SPACING)),
-        Buffer("losses", not_negative), Buffer("latest"),
+        Count("t"), Size("n_seen"), Count("stride", at_least(SPACING)),
+        Buffer("losses", not_negative), Buffer("latest"), Array("baseline", float, (baseline_size,)),
         Array("times", np.int64, ("entries",), ordered),
         Array("past_weights", float, ("entries", "groups", "n_members")),
         Array("past_losses", float, ("entries", "n_losses")),
@@ -1465,8 +1440,8 @@ cdef class Ensemble(Backend):
         """The history as arrays."""
         n, m, columns = len(self.history), len(self.members), list(zip(*self.history)) or [(), (), ()]
         times, weights, losses = (np.array(column) for column in columns)
-        return {"times": times.astype(np.int64), "past_weights": weights.reshape(n, self.groups, m),
-                "past_losses": losses.reshape(n, m + 1)}
+        return {"baseline": self.baseline_of_seen(), "times": times.astype(np.int64),
+                "past_weights": weights.reshape(n, self.groups, m), "past_losses": losses.reshape(n, m + 1)}
 
     def fits(self, state):
         """Members, transforms and the history have seen the same rows."""
@@ -1475,6 +1450,8 @@ cdef class Ensemble(Backend):
             raise ValueError("times are too many, or not those of rows")
         if any(transform["t"] != t for transform in state.get("transforms", {}).values()):
             raise ValueError("the transforms have not seen the rows that the members have learned")
+        if "nearby" in state and state["nearby"]["rows"]["t"] != t:
+            raise ValueError("the errors nearby are not those of the rows that the members have learned")
         if any(not member.disabled and member.begun + member.t != t for member in self.members):
             raise ValueError("the members have not learned the same rows")
         if any(max(member.label_codes, default=-1) >= state["n_seen"] for member in self.members):
@@ -1484,24 +1461,523 @@ cdef class Ensemble(Backend):
         """Take over a checked state."""
         past = zip(state["times"].tolist(), state["past_weights"].copy(), state["past_losses"].copy())
         self.history, self.looked = list(past), state["t"]
-        past = "times", "past_weights", "past_losses"
+        self.set_baseline(state["baseline"].copy())
+        past = "times", "past_weights", "past_losses", "baseline"
         assign(self, {name: value for name, value in state.items() if name not in past})
 
-    def state(self):
-        """What is learned, but for the members."""
-        return state_of(self)
+    def baseline_of_seen(self):
+        """`baseline`, of the labels that were seen."""
+        known = np.zeros(1 + (self.targets or self.n_seen))
+        known[:len(self.baseline)] = self.baseline[:len(known)]
+        return known
 
     def restore(self, state):
-        """Go on from what `state` gave; ValueError, and nothing changed, if it cannot be."""
-        restore(self, {name: value for name, value in state.items() if name != "members"})
+        """The same, but for the members, which there are already."""
+        Backend.restore(self, {name: value for name, value in state.items() if name != "members"})
 
     def _check(self):
         """Assert what must always hold."""
+        Backend._check(self)
+        assert self.rows == 0
+
+
+# ---- The kernel that learns itself -----------------------------------------------------------------------------------
+
+cdef enum:
+    FIRST_REFRESH = 100         # rows before the first refresh,
+    LONGEST = 4000              # and between two of them at most; in between they double
+    CHECKED = 128               # rows between two looks for an alarm
+    LATELY = 64                 # rows whose loss is compared
+    USUALLY = 500               # with that of so many before them
+    OFTEN = 42                  # of the latest rows on which the plain member must be better
+    REPLAYED = 128              # rows in one step of a replay
+    TRIED = 16                  # values of the evidence that a kernel usually takes
+    LOSSES = 1024               # rows in the ring of losses, more than LATELY + USUALLY + BLOCK
+
+cdef double WORSE = 2.0         # times the running loss,
+cdef double BEATEN = 1.25       # and times that of the plain member: then something has changed
+WORK = 100e6                    # multiplications with every row during a refresh: some milliseconds
+STEP = 4e6                      # which a step takes at least
+SAMPLED = 200, 300              # rows that the evidence is taken of, at least and at most; in between a fifth of all
+
+
+class Refresh:
+    """Kernels that are being learned from the rows first, ..., t - 1, since row t; their members take over at row
+    `until`. After an alarm nothing is gone on from. It usually takes so much `work`, in multiplications."""
+
+    def __init__(self, t, first, alarm, until, work):
+        self.t, self.first, self.alarm, self.until = t, first, alarm, until
+        self.pace = max(WORK, work / max(1, until - t))     # with every row
+        self.begin_again()
+
+    def state(self):
+        """What makes it, but for the rows."""
+        return {"t": int(self.t), "until": int(self.until), "alarm": bool(self.alarm)}
+
+    def begin_again(self):
+        """Nothing is done yet."""
+        self.steps, self.done, self.members = None, 0.0, None
+
+
+@cython.final
+cdef class SelfTuning(Ensemble):
+    """Posteriors whose kernels are learned, and a plain one beside them with a short memory.
+
+    The plain one is for what changes faster than a kernel can be learned. It also tells a change from a hard stretch:
+    after a change, it is better than what was learned before.
+
+    Members err alike, so the deviation of the combination is the mean of theirs, by their weights just before the row.
+
+    `maker` makes members: `first_members()`, `renewed(...)` and what `state` and `restore` need.
+    """
+
+    cdef readonly object maker          # makes members
+    cdef readonly tuple kinds           # names of those whose kernel is learned; the last member is plain
+    cdef readonly Py_ssize_t window     # rows that are kept to learn kernels from
+    cdef readonly Py_ssize_t sampled    # rows at most that the evidence is taken of
+    cdef public bint frozen             # kernels stay as they are
+    cdef readonly long long began       # row at which the clock of refreshes started
+    cdef readonly long long due         # row at which the next one takes over,
+    cdef readonly long long begin       # and at which it begins
+    cdef readonly long long oldest      # row that may be kept
+    cdef readonly long long first_loss  # row from which losses are known
+    cdef Py_ssize_t place               # of the first member in `stagger`
+    cdef long long checked              # row at which a change was looked for last
+    cdef readonly object pending        # the pending refresh, or None
+    cdef readonly list refreshes        # (t, whether by an alarm, what each kind has learned)
+    cdef object memory_of_rows          # owns these, both rings in which row t is at t % size:
+    cdef double* kept                   # rows, targets and weights,
+    cdef double* losses_kept            # losses of the learned members and of the plain one
+    cdef readonly Py_ssize_t capacity   # rows of the first
+    cdef readonly object kept_array, loss_array, units
+    cdef double* unit                   # of each target, in which losses are measured
+    cdef object memory_of_shares
+    cdef double* shares                 # (members, groups): of members in the deviation, before a row
+
+    def __init__(self, maker, tuple kinds, Py_ssize_t window, Py_ssize_t n_features, Py_ssize_t targets):
+        cdef Py_ssize_t m = len(kinds) + 1, width = n_features + max(1, targets) + 1
+        # Within a factor of 3, all is much the same on the streams that were tried.
+        memory, prior = (0.9995, 6.0) if targets else (0.998, 100.0)
+        combiner, intervals = LeastSquares(m, targets, memory, prior), IntervalTracker(targets) if targets else None
+        Ensemble.__init__(self, maker.first_members(), combiner, "numbers" if targets else "classes", targets,
+                          n_features, intervals=intervals)
+        self.maker, self.kinds, self.window = maker, kinds, window
+        self.stagger(0)
+        self.sampled = min(max(window // 5, SAMPLED[0]), SAMPLED[1])
+        self.checked, self.refreshes = -1, []
+        self.plan(FIRST_REFRESH)
+        self.capacity, self.kept_array, self.loss_array = 0, np.zeros((0, width)), np.zeros((LOSSES, 2))
+        self.losses_kept = <double*> array_data(self.loss_array)
+        self.units, self.memory_of_shares = np.ones(self.groups), np.zeros(m * self.groups)
+        self.unit, self.shares = <double*> array_data(self.units), <double*> array_data(self.memory_of_shares)
+
+    cdef int reserve_rows(self, long long rows) except -1:
+        """Let the ring of rows hold the first so many, until it is full; before, row t is at t."""
+        # a block that is rolled back must not replace what is kept
+        cdef Py_ssize_t most = self.window + self.span(self.window) + BLOCK
+        if self.capacity < min(most, rows):
+            kept = np.zeros((min(most, max(rows, 2 * self.capacity)), self.kept_array.shape[1]))
+            kept[:self.capacity] = self.kept_array
+            self.kept, self.kept_array, self.capacity = <double*> array_data(kept), kept, len(kept)
+        return 0
+
+    # ---- A block ------------------------------------------------------------------------------
+
+    cdef Py_ssize_t rows_at_once(self) except -1:
+        """Up to where a change is looked for, or a refresh begins or ends."""
+        cdef Py_ssize_t rows
+        self.prepare()
+        rows = min(Ensemble.rows_at_once(self), CHECKED - self.t % CHECKED)
+        if self.frozen:
+            return rows
+        return max(1, min(rows, (self.begin if self.pending is None else self.pending.until) - self.t))
+
+    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
+                  Py_ssize_t labels) except -1:
+        self.reserve_rows(self.t + n)
+        return Ensemble.open(self, first, n, y, weights, labels)
+
+    cpdef Py_ssize_t stagger(self, Py_ssize_t place) noexcept:
         cdef Member member
-        self.combiner._check()
-        assert len(self.history) <= ENTRIES and self.rows == 0
+        self.place = place
         for member in self.members:
-            assert member.disabled or member.begun + member.t == self.t
-        for transform in self.transforms.values():
-            assert transform.t == self.t
-            transform._check()
+            place = member.backend.stagger(place)
+        return place
+
+    cdef void combine(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef bint anybody
+        for i in range(begin, end):
+            self.see_enabled(i, i + 1, &anybody)
+            self.weigh(self.enabled, self.shares)
+            Ensemble.combine(self, i, i + 1)
+            self.keep(i)
+
+    cdef void finish(self, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+        self.spread(self.member_deviations + begin * self.combiner.n_members * self.groups, self.shares,
+                    self.deviations + begin * self.groups)
+        Ensemble.finish(self, begin, end)
+
+    cdef void weigh(self, const unsigned char* enabled, double* shares) noexcept nogil:
+        """Shares of members in the deviation of each target: their weights, as far as these are positive."""
+        cdef Py_ssize_t g, k, m = self.combiner.n_members
+        for g in range(self.groups):
+            self.combiner.current_weights(g, shares + g * m)
+            for k in range(m):
+                shares[g * m + k] = fmax(shares[g * m + k], 0.0) + 1e-9 if enabled[k] else 0.0
+
+    cdef void spread(self, const double* deviations, const double* shares, double* out) noexcept nogil:
+        """The deviation of each target from those of the members, unless nobody takes part."""
+        cdef Py_ssize_t g, k, m = self.combiner.n_members
+        cdef double total, sum
+        for g in range(self.groups):
+            total = sum = 0.0
+            for k in range(m):
+                if shares[g * m + k] > 0.0:
+                    total += shares[g * m + k]
+                    sum += shares[g * m + k] * deviations[k * self.groups + g]
+            if total > 0.0:
+                out[g] = sum / total
+
+    cdef void keep(self, Py_ssize_t i) noexcept nogil:
+        """Write row i of the block, and the losses of the members, into the rings."""
+        cdef Py_ssize_t j, k, d = self.n_features, g = self.groups, o = self.outputs, m = self.combiner.n_members
+        cdef long long t = self.t + i
+        cdef double* row = self.kept + (t % self.capacity) * (d + g + 1)
+        cdef double* losses = self.losses_kept + 2 * (t % LOSSES)
+        cdef const double* scores
+        cdef double loss, error, target
+        memcpy(row, self.data + (self.first + i) * d, d * sizeof(double))
+        memcpy(row + d, self.y + i * g, g * sizeof(double))
+        row[d + g] = 1.0 if self.weights == NULL else self.weights[i]
+        losses[0] = losses[1] = 0.0
+        for k in range(m if row[d + g] > 0.0 else 0):
+            scores = self.table + (i * m + k) * o
+            loss = 0.0
+            for j in range(o):
+                target = self.y[i * g + j] if self.targets else 1.0 if j == <Py_ssize_t> self.y[i] else -1.0
+                error = (scores[j] - target) / (self.unit[j] if self.targets else 1.0)
+                loss += error * error
+            if k < m - 1:
+                losses[0] += loss / (m - 1)
+            else:
+                losses[1] = loss
+
+    cdef int answer(self, Py_ssize_t n, Py_ssize_t outputs, const double* table, const double* spreads, double* answers,
+                    double* deviations, object examples) except -1:
+        cdef Py_ssize_t i, m = self.combiner.n_members
+        Ensemble.answer(self, n, outputs, table, spreads, answers, deviations, examples)
+        flags, shares = self.enabled_members().astype(np.uint8), np.empty(m * self.groups)
+        self.weigh(<const unsigned char*> array_data(flags), <double*> array_data(shares))
+        for i in range(n):
+            self.spread(spreads + i * m * self.groups, <const double*> array_data(shares), deviations + i * self.groups)
+        return 0
+
+    # ---- Between two blocks -------------------------------------------------------------------
+
+    cdef int prepare(self) except -1:
+        """Begin a refresh, go on with it, and let new members take over. All or nothing, as often as you like."""
+        cdef bint is_due
+        if self.frozen:
+            self.pending = None
+            return 0
+        if self.t % CHECKED == 0 and self.checked != self.t:
+            if self.has_changed():
+                self.pending = self.new_refresh(max(self.first_kept, self.t - LATELY), True)
+            self.checked = self.t
+        if self.pending is None and self.t >= self.begin:
+            self.pending = self.new_refresh(self.first_kept, False)
+        if self.pending is not None:
+            is_due = self.t >= self.pending.until
+            self.go_on(self.pending, np.inf if is_due else self.pending.pace * (self.t + 1 - self.pending.t))
+            if is_due:
+                self.take_over(self.pending)
+        return 0
+
+    def has_changed(self):
+        """Whether the learned members have got much worse, and the plain one, which forgets, has not as much."""
+        losses = self.latest_losses()
+        if len(losses) < LATELY + 2 * LATELY:
+            return False
+        before, lately = losses[:-LATELY], losses[-LATELY:]
+        running, (tuned, plain) = before[:, 0].mean(), lately.mean(axis=0)
+        return bool(tuned > WORSE * running and tuned > BEATEN * plain and (lately[:, 1] < lately[:, 0]).sum() >= OFTEN)
+
+    def latest_losses(self):
+        """Losses of the learned members, and of the plain one, at the latest rows, shape (n, 2)."""
+        return self.loss_array[np.arange(max(self.first_loss, self.t - LATELY - USUALLY), self.t) % LOSSES]
+
+    @property
+    def first_kept(self):
+        """The first row of those that are kept."""
+        return max(self.oldest, self.t - self.window)
+
+    def rows_kept(self, long long first, long long last):
+        """(X, y, weights) of rows that are kept, oldest first."""
+        part, d = self.kept_array[np.arange(first, last) % self.capacity], self.n_features
+        return np.ascontiguousarray(part[:, :d]), np.ascontiguousarray(part[:, d:-1]), np.ascontiguousarray(part[:, -1])
+
+    def refresh(self):
+        """Learn the kernels anew from the rows that are kept, now. All or nothing."""
+        refresh = Refresh(self.t, self.first_kept, False, self.t, 0.0)
+        self.go_on(refresh, np.inf)
+        self.take_over(refresh)
+
+    # ---- A refresh ----------------------------------------------------------------------------
+
+    def new_refresh(self, first, alarm):
+        """A refresh that begins now, from the rows from `first` on; soon over after an alarm."""
+        n = self.t - first
+        until = self.t + self.span(n)
+        return Refresh(self.t, first, alarm, until if alarm else max(until, self.due), self.work_of(n))
+
+    cdef int plan(self, long long due) except -1:
+        """The next refresh takes over at this row, and begins as many rows before it as its work takes."""
+        self.due, self.begin = due, due - self.span(min(self.window, due - self.oldest))
+        return 0
+
+    def span(self, n):
+        """How many rows are learned during a refresh of n rows: as its work takes, but not too many."""
+        return max(1, min(1 + int(self.work_of(n) / WORK), n // 4))
+
+    def work_of(self, n):
+        """Multiplications that a refresh of n rows usually takes."""
+        return len(self.kinds) * (TRIED * self.work_of_evidence(min(n, self.sampled)) + n * self.maker.work_of_row())
+
+    def work_of_evidence(self, n):
+        """Multiplications of a value of the evidence of n rows with its gradient, and of a step."""
+        return n * n * (n + 4.0 * self.n_features) + STEP
+
+    def go_on(self, refresh, work):
+        """Have so much work done in all. An error leaves none, and it is done again."""
+        try:
+            if refresh.steps is None:
+                refresh.steps = self.steps_of(refresh)
+            while refresh.members is None and refresh.done < work:
+                try:
+                    refresh.done += next(refresh.steps)
+                except StopIteration as end:
+                    refresh.members = end.value
+                PyErr_CheckSignals()
+        except BaseException:
+            refresh.begin_again()
+            raise
+
+    def steps_of(self, refresh):
+        """The work of a refresh, step by step: first kernels, then their rows.
+
+        It gives how much work each step was, and returns the members. A member whose kernel is no better than it was is
+        None. The plain one is made anew if it is disabled.
+        """
+        cdef Member member
+        rows = self.rows_kept(refresh.first, refresh.t)
+        olds = self.named()
+        is_full = refresh.t - refresh.first == self.window and not refresh.alarm
+        members, work = {}, self.work_of_evidence(min(len(rows[0]), self.sampled))
+        for found in self.maker.renewed(olds, rows, self.sampled, is_full, refresh.alarm):
+            if found is None:
+                yield work
+                continue
+            kind, member = found
+            members[kind] = member
+            if member is not None:
+                member.backend.stagger(self.place + list(olds).index(kind))
+        each = self.maker.work_of_row()
+        n = max(1, min(REPLAYED, int(WORK / each)))
+        for first in range(refresh.first, refresh.t, n):
+            last = min(first + n, refresh.t)
+            for member in members.values():
+                if member is not None:
+                    self.replay(member, first, last)
+                    yield each * (last - first)
+        return members
+
+    cdef int replay(self, Member member, long long first, long long last) except -1:
+        """A member learns rows that are kept; it is disabled if it cannot."""
+        cdef Py_ssize_t i, rows, done = 0, n = last - first, outputs = self.outputs_now()
+        if n == 0 or member.disabled:
+            return 0
+        X, y, weights = self.rows_kept(first, last)
+        cdef const double* x = <const double*> array_data(X)
+        cdef const double* targets = <const double*> array_data(y)
+        cdef const double* counts = <const double*> array_data(weights)
+        scratch = np.empty(outputs + self.groups)
+        cdef double* scores = <double*> array_data(scratch)
+        member.attach(X, BLOCK)
+        try:
+            while done < n and not member.disabled:
+                rows = min(n - done, min(BLOCK, member.backend.rows_at_once()))
+                try:
+                    if member.transform is not None:
+                        member.transform.open(x + done * self.n_features, rows)
+                    member.open(X, done, rows, targets + done * self.groups, counts + done, self.targets, outputs)
+                except (ValueError, FloatingPointError) as error:
+                    member.disable(error)
+                    break
+                with nogil:
+                    for i in range(rows):
+                        member.test(i, scores, outputs, scores + outputs)
+                        member.train(i)
+                member.commit(rows)
+                if member.transform is not None:
+                    member.transform.commit(rows)
+                done += rows
+                PyErr_CheckSignals()
+        finally:
+            member.attached = None
+            member.backend.detach()
+        return 0
+
+    def take_over(self, refresh):
+        """New members, which learn what came during the refresh, take the place of the old ones."""
+        cdef Member member, old
+        cdef Py_ssize_t k
+        cdef long long began = refresh.first if refresh.alarm else self.began
+        units, shares = np.empty(self.groups), self.learned_shares()
+        members, seen, olds, fresh = [], [], [], []
+        try:
+            for k, old in enumerate(self.members):
+                member = refresh.members.get(old.name)
+                if member is not None:
+                    self.replay(member, refresh.t, self.t)
+                    if not member.disabled:
+                        member.t = self.t
+                        if member.transform is not None:
+                            member.transform.t = self.t
+                        if self.examples is not None:
+                            member.attach(self.examples, min(len(self.examples), BLOCK))
+                        olds.append(old)
+                        fresh.append(member)
+                        old = member
+                members.append(old)
+                if k < len(self.kinds):
+                    seen.append(old.model.summary(shares[k]))
+            entry = int(self.t), bool(refresh.alarm), tuple(seen)
+            transforms = {member.name: member.transform for member in members if member.transform is not None}
+            refreshes, units[:] = [*self.refreshes, entry], self.maker.units(members)
+            due = self.t + min(max(self.t - began, <long long> FIRST_REFRESH // 2), <long long> LONGEST)
+        except BaseException:
+            for member in fresh:
+                if member.attached is not None:
+                    member.backend.detach()
+            refresh.begin_again()
+            raise
+        self.members, self.transforms, self.refreshes, self.pending = members, transforms, refreshes, None
+        self.link()
+        memcpy(self.unit, array_data(units), self.groups * sizeof(double))
+        if refresh.alarm:
+            self.began = self.oldest = began
+            self.first_loss = self.t
+        self.plan(due)
+        for old in olds:
+            if old.attached is not None:
+                old.attached = None
+                old.backend.detach()
+
+    def learned_shares(self):
+        """How much each of the learned members counts among them: their weights in the combination; they sum to 1."""
+        weights = np.maximum(self.combiner.weights().mean(axis=0)[:len(self.kinds)], 1e-9)
+        return (weights / weights.sum()).tolist()
+
+    def relevance(self):
+        """How much each feature counts for distances, the learned members together; sums to 1."""
+        models = [member.model for member in self.members[:len(self.kinds)]]
+        roots = np.sqrt(sum(share * (model.map**2).sum(axis=1) for share, model in zip(self.learned_shares(), models)))
+        return roots / roots.sum()
+
+    # ---- State --------------------------------------------------------------------------------
+
+    def state(self):
+        first = self.first_kept if self.pending is None else min(self.first_kept, self.pending.first)
+        X, y, weights = self.rows_kept(first, self.t)
+        return {
+            "t": self.t, "n_seen": self.n_seen, "baseline": self.baseline_of_seen(),
+            **({} if self.intervals is None else {"intervals": state_of(self.intervals)}),
+            "combiner": state_of(self.combiner), "changes": state_of(self.changes),
+            "members": {member.name: self.maker.state_of(member) for member in self.members},
+            "losses": self.latest_losses(), "kept": {"X": X, "y": y, "weights": weights},
+            "clock": {"began": self.began, "due": self.due, "oldest": self.oldest, "first_loss": self.first_loss},
+            "pending": {"t": -1, "until": -1, "alarm": False} if self.pending is None else self.pending.state(),
+            "history": self.maker.state_of_history(self.refreshes),
+        }
+
+    def restore(self, state):
+        """Go on from what `state` gave; ValueError if it cannot be."""
+        cdef Member member
+        clock, pending = state["clock"], state["pending"]
+        if set(state["members"]) != set(self.named()):
+            raise ValueError("the members are not those of the parameters")
+        for found, names in ((state, ("t", "n_seen")), (clock, ("began", "due", "oldest", "first_loss"))):
+            for name in names:
+                Count(name).check(found[name], self, {})
+        self.t, self.n_seen = state["t"], state["n_seen"]
+        began, due, oldest, first_loss = (clock[name] for name in ("began", "due", "oldest", "first_loss"))
+        size = 1 + (self.targets or self.n_seen)
+        self.set_baseline(check_array(state["baseline"], "baseline", float, (size,)).copy())
+        if max(began, oldest, first_loss) > self.t:
+            raise ValueError("the clock of refreshes is ahead of the rows")
+        self.began, self.oldest, self.first_loss = began, oldest, first_loss
+        self.plan(due)
+        if self.intervals is not None:
+            restore(self.intervals, state["intervals"])
+        restore(self.combiner, state["combiner"])
+        restore(self.changes, state["changes"])
+        self._restore_pending(pending)
+        self._restore_rows(state["kept"])
+        losses = np.array(state["losses"], dtype=float).reshape(len(state["losses"]), 2)
+        rows = np.arange(max(first_loss, self.t - LATELY - USUALLY), self.t)
+        if len(losses) != len(rows) or not (losses >= 0.0).all():
+            raise ValueError("the losses are negative, or not those of the latest rows")
+        self.loss_array[rows % LOSSES] = losses
+        saved = state["members"]
+        self.members = [self.maker.restored(name, saved[name], self.n_seen) for name in self.named()]
+        for member in self.members:
+            member.t = self.t
+            if member.transform is not None:
+                member.transform.t = self.t
+        self.transforms = {member.name: member.transform for member in self.members if member.transform is not None}
+        self.link()
+        self.stagger(self.place)
+        self.units[:] = self.maker.units(self.members)
+        self.refreshes = self.maker.history_of(state["history"])
+
+    def _restore_pending(self, state):
+        t, until, alarm = state["t"], state["until"], state["alarm"]
+        self.pending = None
+        if type(t) is not int or type(until) is not int or type(alarm) is not bool:
+            raise ValueError("the pending refresh is not one of two rows and a flag")
+        if t >= 0:
+            first = max(self.oldest, t - (LATELY if alarm else self.window))
+            if not first < t <= self.t <= until <= t + self.span(self.window):
+                raise ValueError("the pending refresh should have begun earlier or later")
+            self.pending = Refresh(t, first, alarm, until, self.work_of(t - first))
+
+    def _restore_rows(self, state):
+        X, y, weights = (np.array(state[name], dtype=float) for name in ("X", "y", "weights"))
+        first = self.first_kept if self.pending is None else min(self.first_kept, self.pending.first)
+        n = self.t - first
+        if X.shape != (n, self.n_features) or y.shape != (n, self.groups) or weights.shape != (n,):
+            raise ValueError("the rows that are kept do not fit the features, the targets, or each other")
+        if not all(np.isfinite(part).all() for part in (X, y, weights)) or (weights < 0.0).any():
+            raise ValueError("the rows that are kept are not numbers")
+        if not self.targets and not ((y >= 0) & (y < self.n_seen) & (y == np.floor(y))).all():
+            raise ValueError("the rows that are kept have labels that are none")
+        self.reserve_rows(self.t)
+        self.kept_array[np.arange(first, self.t) % self.capacity] = np.column_stack([X, y, weights])
+
+    def _check(self):
+        """Assert what must always hold."""
+        Ensemble._check(self)
+        assert self.began <= self.t and self.oldest <= self.t and self.first_loss <= self.t
+        assert self.pending is None or self.t <= self.pending.until
+        assert [member.name for member in self.members][:len(self.kinds)] == list(self.kinds)
+        for member in self.members:
+            member.model._check()
+
+
+def tuned_member(name, engine, model, labels, disabled, transform=None, fixed=None):
+    """A posterior as a member: behind a metric, and with fixed (centre, unit) of its targets."""
+    if fixed is not None:
+        engine.target_scaler = TargetScaler.fixed(*fixed)
+    return Member(name, engine, "labels" if engine.growing else "numbers", transform, model, labels,
+                  has_deviations=True, disabled=disabled)

@@ -1,7 +1,7 @@
 """Functions: what a representation of f must be able to do, and what a call, a piece and an example bring to it."""
 cimport cython
 from onlinekernels._core.formulas.frame cimport Frame
-from onlinekernels._core.formulas.moves cimport Descent, Move, Norms, View
+from onlinekernels._core.formulas.moves cimport Move, Norms, View
 
 cdef enum:
     MOST_BUFFERS = 24       # more than any of them numbers; `buffer` looks
@@ -21,21 +21,8 @@ cdef class Memory:
 cdef enum PieceBuffer:
     CENTERED            # rows about the origin, or as they came
     SCALED              # rows behind a scaler
-    SQUARES
-    ORIGIN_PRODUCTS
-    INNER
-    OWN_INNER
-    L1
-    OWN_L1
-    DENSE_ROW
-    CACHED
-    OWN
-    WORK
-    WIDENED
-    SLOT_INNER
-    SLOT_L1
-    SLOT_WORK
-    COORDINATES
+    SQUARES, ORIGIN_PRODUCTS, INNER, OWN_INNER, L1, OWN_L1, DENSE_ROW, CACHED, OWN, WORK, WIDENED
+    SLOT_INNER, SLOT_L1, SLOT_WORK, COORDINATES
 
 
 @cython.final
@@ -150,7 +137,6 @@ cdef class Example(Memory):
     cdef Norms future_without_candidate   # and those of the output ahead of the labels
     cdef bint all_labels                # whether the term has a coefficient for every output
     cdef Term term                      # the one that enters
-    cdef Descent descent                # where each weight has a step of its own
     cdef double* innovation             # second order: y - f(x, .), in units of
     cdef double deviation               # the deviation of y
     cdef char* decision                 # what its own state will be: see `Rule`
@@ -179,10 +165,7 @@ cdef class Outputs:
 
 
 cdef enum ScratchBuffer:
-    OUTPUTS
-    LABELS
-    NODES
-    BUDGET
+    OUTPUTS, LABELS, NODES, BUDGET
     N_SHARED            # a kind of function numbers its own from here
 
 
@@ -193,7 +176,6 @@ cdef class Scratch(Memory):
     cdef double* sums                   # channels * width: of stored coordinates
     cdef double* nodes                  # taxonomies: a number for each node
     cdef double variance                # of f at the row that was evaluated last, where it is known
-    cdef double mean_step               # of all weights, where each has its own
     cdef double* for_budget             # what a budget computes on the way to its answer
     # Of a term that is there already
     cdef Term old                       # its labels and coefficients
@@ -236,7 +218,6 @@ cdef class Function:
     cdef double square(self, Scratch w) noexcept nogil
     cdef double square_over(self, Scratch w, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
     # Where it applies
-    cdef double descend(self, Scratch w, const Term* term, Py_ssize_t i, const Descent* descent) noexcept nogil
     cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil
     cdef bint stagger(self, Py_ssize_t rows) noexcept
     cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil

@@ -87,10 +87,7 @@ cdef enum:
     WORK_ROWS = 4       # of `Example.work`
 
 cdef enum ExampleBuffer:
-    EXAMPLE_NUMBERS
-    EXAMPLE_LABELS
-    EXAMPLE_NODES
-    EXAMPLE_DECISION
+    EXAMPLE_NUMBERS, EXAMPLE_LABELS, EXAMPLE_NODES, EXAMPLE_DECISION
 
 
 cdef class Example(Memory):
@@ -157,12 +154,8 @@ cdef class Outputs:
         self.n, self.n_seen = kept, kept - self.future
 
     def set_n_seen(self, Py_ssize_t n_seen):
-        """So many labels have joined. O(1)."""
+        """`set_seen`, for Python."""
         self.set_seen(n_seen)
-
-    def set_copies(self, Py_ssize_t n):
-        """There are n outputs now, the last ones copies of the one that is ahead. O(1)."""
-        self.n = n
 
     cdef void set_seen(self, Py_ssize_t n_seen) noexcept nogil:
         """So many labels there are now: O(1)."""
@@ -496,10 +489,6 @@ cdef class Function:
         """The same for kernels in Python, asked between two examples; None where not possible. O(n f)."""
         return None
 
-    cdef double descend(self, Scratch w, const Term* term, Py_ssize_t i, const Descent* descent) noexcept nogil:
-        """Carry out a term by a step of each weight's own; return the mean of these. O(d)."""
-        return NAN
-
     cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
         """What all hypotheses since the first say together: of functions that keep every term. O(n)."""
         return NAN
@@ -588,10 +577,8 @@ cdef class Function:
     # ---- For Python ---------------------------------------------------------------------------
 
     def check_start(self, points, alpha, pairs):
-        """ValueError unless there are as many coefficients as points, for outputs that this function has.
-
-        O(size of the coefficients).
-        """
+        """ValueError unless there are as many coefficients as points, for outputs that this function has. O(size of
+        the coefficients)."""
         n = len(points)
         if not self.takes_objects and points.shape != (n, self.n_features):
             raise ValueError(f"points has shape {points.shape}, not {(n, self.n_features)}")
@@ -604,10 +591,8 @@ cdef class Function:
             raise ValueError("pairs does not hold two known labels for each point")
 
     def start_from(self, points, alpha, pairs, long long t):
-        """Add a term alpha_i for each of some points, as the latest of t examples, under the budget; see `begin_from`.
-
-        As `add` for each.
-        """
+        """Add a term alpha_i for each of some points, as the latest of t examples, under the budget; see
+        `begin_from`. As `add` for each."""
         cdef Scratch w = self.new_scratch()
         cdef Example example = Example()
         cdef Term* term = &example.term
@@ -669,7 +654,7 @@ cdef class Function:
             self.width = width
         if self.outputs.future and self.outputs.n < self.width:
             self.copy_last(self.outputs.n)
-            self.outputs.set_copies(self.width)
+            self.outputs.n = self.width         # the last ones are copies of the one that is ahead
 
     def true_rows(self, stored, int channel):
         """Stored coordinates (channels, ...) to true ones of a channel. O(their size)."""
@@ -711,6 +696,11 @@ cdef class Function:
         """Assert every invariant."""
         assert not frame_is_bad(&self.frame)
         assert self.outputs.kept() <= self.outputs.n <= self.width
+
+
+def rows_of_channels(owner, sizes):
+    """The size of rows (channel, label) in a state."""
+    return owner.channels * sizes["labels"]
 
 
 cdef fill_frame(Frame* frame, numbers):

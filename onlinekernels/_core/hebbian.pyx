@@ -24,23 +24,10 @@ def advance(const double[:, ::1] coordinates, const long long[::1] known, const 
     Where steps adapt, each is multiplied by 1 + mu <g_c, v_c>, relative to its usual size and in [1/2, 2], with the
     trace v <- memory (v + gain dg(v)) + gain g, which is no longer than 1.
 
-    Parameters
-    ----------
-    coordinates : (n, m)
-    known : (n,)
-        How many coordinates each row has; those behind it are 0. Component c begins at basis vector c, when that joins.
-    sizes : (n,)
-    components, traces : (r, m)
-    steps, products, eigenvalues : (r,)
-    mean : (m,)
-    t, joined : int
-        Rows, and coordinates, before these.
-    meta_rate, memory : float
-        mu and lambda of V.
-    adapts, center : bool
-    scores : (n, r)
-        y of each row, before its step.
-    work : (4, m)
+    Row i has known[i] coordinates, and those behind are 0; its size is sizes[i], and scores[i] are its y before its
+    step. Component c begins at basis vector c, when that joins. There are r components and traces, with r steps,
+    products and eigenvalues; t rows and n_seen coordinates have come before, whose new numbers are the answer. mu and
+    lambda of V are the meta_rate and the memory. work has four rows.
     """
     cdef Py_ssize_t n = coordinates.shape[0], r = components.shape[0], i, c, k, m
     cdef double* x = &work[0, 0]

@@ -59,6 +59,8 @@ cdef class Program:
     cdef dict mappings                      # keeps the arrays behind `low` and `stretch` alive
 
     cdef Op compile(self, description) except *
+    cdef int fill(self, double[:, ::1] values, near, X, Z, const double[:, ::1] cached, const double[:, ::1] others,
+                  const double[::1] own) except -1
     cdef void additive_row(self, const Op* op, const char* x, const char* points, Py_ssize_t n,
                            double* out) noexcept nogil
     cdef Py_ssize_t index(self, const char* x) noexcept nogil

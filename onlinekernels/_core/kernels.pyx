@@ -6,7 +6,7 @@ a whole chunk, shared by all parts) to the kernel values.  Dispatch is per row a
 """
 import numpy as np
 from libc.math cimport INFINITY, sqrt
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.formulas.additive cimport (OK_MATERN, OK_MAX_ORDER, OK_OWN, OK_SPLINE, ok_additive_row,
                                                     ok_additive_row_f, ok_additive_start)
@@ -67,13 +67,7 @@ cdef double power(double base, int degree) noexcept nogil:
 
 
 cdef class Program:
-    """A kernel, ready to run.
-
-    Parameters
-    ----------
-    ops : list of dict
-        Operations in postfix order, each with ``op`` (a name in `CODES`) and its numbers.
-    """
+    """A kernel, ready to run: operations in postfix order, each a dictionary of ``op`` (in `CODES`) and its numbers."""
 
     def __init__(self, ops):
         cdef int depth = 0
@@ -274,68 +268,64 @@ cdef class Program:
 
     def gram(self, X, Z=None):
         """Matrix of k(x, z); X and Z are C-contiguous float64 arrays, None means X with itself."""
-        cdef Py_ssize_t m = X.shape[0], n, i, j
+        cdef Py_ssize_t m = X.shape[0], n
         cdef bint same = Z is None
-        cdef const double[:, ::1] left, right
-        cdef double[:, ::1] values, near = None, left_cached, right_cached
-        cdef double[::1] work, own
+        near = None
         if m == 0 or (not same and Z.shape[0] == 0):
             return np.zeros((m, 0 if same else Z.shape[0]))
         self.start(X.shape[1], np.float64, self.choose_origin(X[0]))
         if self.origin is not None:
             X = X - self.origin
             Z = None if same else Z - self.origin
-        left_cached, own = self.cached_of(X)
-        right_cached = left_cached if same else self.cached_of(Z)[0]
+        cached, own = self.cached_of(X)
+        others = cached if same else self.cached_of(Z)[0]
         Z = X if same else Z
         n = Z.shape[0]
-        result = numpy_matmul(X, Z.T) if self.needs_inner else np.empty((m, n))
-        left, right, values = X, Z, result
-        work = np.empty(self.depth * n)
+        values = numpy_matmul(X, Z.T) if self.needs_inner else np.empty((m, n))
         if self.needs_l1:
-            near = np.empty((m, n))
+            near = np.zeros((m, n))
             if X.shape[1]:
-                ok_l1_block(&left[0, 0], m, &right[0, 0], n, X.shape[1], &near[0, 0], n)
-            else:
-                near[:, :] = 0.0
-        with nogil:
-            for i in range(m):
-                self.row(&values[i, 0], &near[i, 0] if self.needs_l1 else NULL,
-                         <const char*> (&left[i, 0] if left.shape[1] else NULL), &left_cached[0, i], m,
-                         <const char*> (&right[0, 0] if left.shape[1] else NULL), &right_cached[0, 0], n, n, &work[0])
-                for j in range(n):
-                    values[i, j] = work[j]
-                if same:
-                    values[i, i] = own[i]
-        return result
+                ok_l1_block(<const double*> array_data(X), m, <const double*> array_data(Z), n, X.shape[1],
+                            <double*> array_data(near), n)
+        self.fill(values, near, X, Z, cached, others, own if same else None)
+        return values
 
     def gram_of_inner(self, inner, left, right, bint same):
-        """Matrix of kernel values from inner products and squared lengths; the kernel needs no more."""
-        cdef Py_ssize_t m = inner.shape[0], n = inner.shape[1], i, j
-        cdef double[:, ::1] values = inner
-        cdef double[:, ::1] left_cached = np.empty((self.n_cached, max(1, m)))
-        cdef double[:, ::1] right_cached = np.empty((self.n_cached, max(1, n)))
-        cdef double[::1] own = np.empty(max(1, m)), work = np.empty(max(1, self.depth * n))
-        for j in range(n):
-            self.cache_from(NULL, right[j], 0.0, &right_cached[0, j], n)
-        for i in range(m):
-            own[i] = self.cache_from(NULL, left[i], 0.0, &left_cached[0, i], m)
-            if n:
-                self.row(&values[i, 0], NULL, NULL, &left_cached[0, i], m, NULL, &right_cached[0, 0], n, n, &work[0])
-            for j in range(n):
-                values[i, j] = work[j]
-            if same:
-                values[i, i] = own[i]
-        return inner, np.asarray(own)[:m]
+        """Matrix of kernel values, in place, from inner products and squared lengths; the kernel needs no more. With
+        k(x, x) of its rows."""
+        cached, own = self.cached_of(None, left)
+        self.fill(inner, None, None, None, cached, self.cached_of(None, right)[0], own if same else None)
+        return inner, own
 
-    def cached_of(self, X):
-        """(what is cached, k(x, x)) of all rows of a float64 array that is already about the origin."""
-        cdef Py_ssize_t m = X.shape[0], d = X.shape[1], i
-        cdef const double[:, ::1] points = X
+    cdef int fill(self, double[:, ::1] values, near, X, Z, const double[:, ::1] cached, const double[:, ::1] others,
+                  const double[::1] own) except -1:
+        """Inner products, and city-block distances, become kernel values; own: of the examples with themselves."""
+        cdef Py_ssize_t m = values.shape[0], n = values.shape[1], i
+        cdef double[::1] work = np.empty(max(1, self.depth * n))
+        cdef const double* l1 = <const double*> NULL if near is None else <const double*> array_data(near)
+        cdef const char* x = <const char*> NULL if X is None else array_data(X)
+        cdef const char* z = <const char*> NULL if Z is None else array_data(Z)
+        with nogil:
+            for i in range(m if n else 0):
+                self.row(&values[i, 0], NULL if l1 == NULL else l1 + i * n,
+                         NULL if x == NULL else x + 8 * i * self.n_features, &cached[0, i], m, z, &others[0, 0], n, n,
+                         &work[0])
+                memcpy(&values[i, 0], &work[0], n * sizeof(double))
+                if own is not None:
+                    values[i, i] = own[i]
+        return 0
+
+    def cached_of(self, X, squares=None):
+        """(what is cached, k(x, x)) of all rows of a float64 array that is about the origin, or of their squares."""
+        cdef const char* points = <const char*> NULL if X is None else array_data(X)
+        cdef Py_ssize_t m = len(squares if X is None else X), i
         cdef double[:, ::1] cached = np.empty((self.n_cached, m))
         cdef double[::1] own = np.empty(m)
         for i in range(m):
-            own[i] = self.cached(<const char*> (&points[i, 0] if d else NULL), &cached[0, i], m)
+            if X is None:
+                own[i] = self.cache_from(NULL, squares[i], 0.0, &cached[0, i], m)
+            else:
+                own[i] = self.cached(points + 8 * i * self.n_features, &cached[0, i], m)
         return np.asarray(cached), np.asarray(own)
 
     def diagonal(self, X):

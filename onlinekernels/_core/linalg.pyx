@@ -7,8 +7,9 @@ import math
 import numpy as np
 from libc.string cimport memcpy, memmove
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import aligned_empty, check_array
+from onlinekernels._core.arrays import aligned_empty
 from onlinekernels._core.errors import quiet
+from onlinekernels._core.schema import lower_triangular
 
 # ---- Products ------------------------------------------------------------------------------------
 
@@ -55,9 +56,8 @@ cdef class Factor:
     """L, lower triangular with a positive diagonal, K = L L^T for the kernel matrix K of n points.
 
     A point with the kernel values k and k(x, x) appends the row a = L^-1 k (`solve`) and the root of k(x, x) - |a|^2,
-    which is what the points before it do not determine. Nothing here fails or asks for memory but
-    `with_capacity` and what
-    is for Python: a change is one that cannot be interrupted. Complexities count n points and m right-hand sides.
+    which is what the points before it do not determine. Nothing here fails or asks for memory but `with_capacity` and
+    what is for Python: a change is one that cannot be interrupted. Complexities count n points and m right-hand sides.
 
     Examples
     --------
@@ -163,7 +163,7 @@ cdef class Factor:
         return inverse
 
     def load(self, lower):
-        """Be about other points, for which there is room; `check_lower` came before. O(n^2)."""
+        """Be about other points, for which there is room; `lower_triangular` came before. O(n^2)."""
         self.n = 0
         self.array[:len(lower), :len(lower)] = lower
         self.n = len(lower)
@@ -177,15 +177,8 @@ cdef class Factor:
 
     def _check(self):
         assert self.n <= self.capacity
-        check_lower(self.lower(), "factor", self.n)
-
-
-def check_lower(lower, name, n):
-    """An array of n rows that can be a factor (n = -1: of any size), or ValueError."""
-    check_array(lower, name, np.float64, (n, n))
-    if lower.shape[0] != lower.shape[1] or np.triu(lower, 1).any() or not (np.diag(lower) > 0.0).all():
-        raise ValueError(f"{name} is not lower triangular with a positive diagonal")
-    return lower
+        lower_triangular(self.lower(), "factor")
+        assert np.isfinite(self.lower()).all()
 
 
 # ---- The evidence of a kernel, log N(Y | 0, C), and its gradient: see `onlinekernels.algorithms.evidence` ----

@@ -17,5 +17,5 @@ cdef class FeatureMap:
     cdef void carry_out_change(self) noexcept
     cdef void admit(self, Piece piece) noexcept nogil
     # The same for all
-    cdef int make_ready(self, Piece piece) except -1
+    cdef int attach(self, Piece piece, examples) except -1
     cdef void admit_below(self, Piece piece, Py_ssize_t levels) noexcept nogil

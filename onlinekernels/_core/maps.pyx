@@ -28,16 +28,12 @@ as_type = quiet(np.ndarray.astype)
 cdef class FeatureMap:
     """phi(x), `size` numbers for every example x.
 
-    Parameters
-    ----------
-    examples : tuple
-        (number of features, whether rows are sparse, whether they are float32); otherwise they are float64.
-    size : int
+    `examples` are (number of features, whether rows are sparse, whether they are float32); otherwise they are float64.
 
-    It knows nothing of weights. Who uses it calls `make_ready(piece)` once, says what the call is about (piece.source,
-    and for dense rows piece.source_data), and then calls `map_rows` for each piece of rows. A map may choose its
-    features by the examples that it meets. As long as it `grows()`, pieces that are learned must have one row, and
-    `change` comes before it. A map that has something to save has a `prefix` for its names.
+    It knows nothing of weights. Who uses it says what a call is about (`attach`), and then calls `map_rows` for each
+    piece of rows. A map may choose its features by the examples that it meets. As long as it `grows()`, pieces that are
+    learned must have one row, and `change` comes before it. A map that has something to save has a `prefix` for its
+    names.
     """
 
     FIELDS = ()
@@ -76,9 +72,11 @@ cdef class FeatureMap:
         is 0 for those learned before, and so is its weight. O(size^2)."""
         pass
 
-    cdef int make_ready(self, Piece piece) except -1:
-        """Pieces below the call's, where it needs them: O(depth)."""
+    cdef int attach(self, Piece piece, examples) except -1:
+        """What a call is about, for this map and, on pieces below the call's, for those below: O(depth)."""
         cdef Py_ssize_t level
+        piece.source = examples
+        piece.source_data = NULL if self.sparse else array_data(examples)
         for level in range(self.depth):  # no-cython-lint
             if piece.under is None:
                 piece.under = Piece()
@@ -101,10 +99,7 @@ cdef class FeatureMap:
         cdef double* out
         features = np.zeros((n + 1, self.size))
         out = <double*> array_data(features)
-        self.make_ready(piece)
-        piece.source = examples
-        if not self.sparse:
-            piece.source_data = array_data(examples)
+        self.attach(piece, examples)
         for first in range(0, n, 256):
             self.map_rows(piece, first, min(256, n - first), False, out + first * self.size, self.size)
         return features[:n]
@@ -295,17 +290,8 @@ cdef class SumMap(FeatureMap):
 cdef class FourierMap(FeatureMap):
     """sqrt(scale / n) (cos <w_1, x>, ..., cos <w_n, x>, sin <w_1, x>, ..., sin <w_n, x>), Rahimi and Recht.
 
-    Parameters
-    ----------
-    examples
-        As for `FeatureMap`.
-    scale : float
-    size : int
-        2 n.
-    draw : callable
-        Frequencies (columns, n) of examples with so many columns; those of one do not depend on how many there are.
-    name : str
-        What names in the state begin with.
+    `draw` gives frequencies (columns, n) of examples with so many columns; those of one do not depend on how many there
+    are. Names in the state begin with `name`.
     """
 
     # Of the frequencies, which follow from the seed, one is kept to see whether they still do.

@@ -7,9 +7,9 @@ from onlinekernels._core.formulas.dense cimport softmax_grip_times, softmax_hess
 from onlinekernels._core.formulas.losses cimport loss_adapts, loss_grows_like_square, loss_implicit
 from onlinekernels._core.formulas.moves cimport (Norms, Shift, Standing, adapted_step, capped, gain, implicit_grip,
                                                  implicit_kernel, implicit_shift, implicit_shrink, is_bounded,
-                                                 meta_norms, meta_transform, move_scalar, moved_logarithm, moved_norms,
-                                                 shift_by, trace_transform)
-from onlinekernels._core.functions cimport Example, Function, Outputs, Scratch
+                                                 meta_transform, move_scalar, moved_logarithm, moved_norms, shift_by,
+                                                 trace_transform)
+from onlinekernels._core.functions cimport Example, Function, Outputs
 from onlinekernels._core.rules cimport Rule
 from onlinekernels._core.rules import DIRECTIONS
 from onlinekernels._core.schema import Array, Number
@@ -46,11 +46,7 @@ OFFSET_STEP = np.dtype([(name, np.float64) for name in ("eta", "trace", "offset"
 
 
 cdef class AdaptiveGradient(Rule):
-    """SVMD, V Algorithm 2: gradient steps whose size adapts; the gradient trace v is the second channel.
-
-    With `per_feature`, SMD, V 2.2: each weight has a step of its own, which the function keeps. The rule decides as for
-    a step of 1, and `eta` is their mean.
-    """
+    """SVMD, V Algorithm 2: gradient steps whose size adapts; the gradient trace v is the second channel."""
 
     FIELDS = (Number("eta"), Number("scalar_eta"), Number("scalar_trace"),
               Array("offset_eta", np.float64, ("labels",)), Array("offset_trace", np.float64, ("labels",)))
@@ -66,18 +62,19 @@ cdef class AdaptiveGradient(Rule):
     cdef readonly double margin_rate            # eta of the margin at the beginning, V (56),
     cdef readonly double margin_meta_rate       # its mu, V (57),
     cdef readonly double margin_memory          # and its lambda, V (58)
+    cdef readonly bint quadratic                # whether steps grow and shrink by V's footnote 2, not by (4)
     cdef Adapted adapted                        # what has adapted with the examples so far
     cdef readonly object offset_steps           # an `OffsetStep` for each output
     cdef OffsetStep* offsets                    # its data
 
-    def __init__(self, step, bint per_feature=False, **settings):
+    def __init__(self, step, **settings):
         self.has_trace = True
-        self.per_feature = per_feature
         self.set_offset_steps(np.zeros(1, dtype=OFFSET_STEP))
         self.configure(step, **settings)
 
     def configure(self, step, double regularization):
-        offset_rate, offset_meta_rate, offset_memory, margin_rate, margin_meta_rate, margin_memory = step[5:]
+        offset_rate, offset_meta_rate, offset_memory, margin_rate, margin_meta_rate, margin_memory = step[5:11]
+        self.quadratic = step[11]
         if step[1] != self.step.rate:               # a new eta_0 starts the adaptation anew
             self.adapted.eta = step[1]
         if offset_rate != self.offset_rate:
@@ -121,20 +118,19 @@ cdef class AdaptiveGradient(Rule):
         """The step after <g, v>: V (33). O(1)."""
         cdef Adapted* next = &decided(e).adapted
         next[0] = self.adapted
-        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product,
+        next.eta = adapted_step(self.adapted.eta, self.step.meta_rate, product, self.quadratic,
                                 self.regularization + decided(e).stiffness)
 
     cdef void move_scalar(self, const Standing* now, Example e) noexcept nogil:  # no-cython-lint
-        """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps (erratum). O(1)."""
+        """V (53)-(58): the margin in log space, its step size first, then v_eps, then eps. O(1)."""
         cdef double slope = self.penalty * e.view.weight * now.loss.scalar * e.view.scalar_gradient     # dl / d log eps
         cdef double memory = self.margin_memory
         cdef Adapted* next = &decided(e).adapted
         e.move.compared = e.view.compared
         if now.loss.step != 0.0:
-            move_scalar(&now.loss, &now.pace, next.eta * self.penalty, e.view.weight, e.view.scalar_gradient,
-                        e.view.compared, &e.move)
+            move_scalar(now, next.eta * self.penalty, &e.view, &e.move)
         elif loss_adapts(&now.loss) and now.loss.scalar > 0.0:
-            next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope)               # V (57)
+            next.scalar_eta *= gain(self.margin_meta_rate, next.scalar_trace * slope, self.quadratic)   # V (57)
             next.scalar_trace = (memory * next.scalar_trace
                                  - next.scalar_eta * slope * (1.0 + memory * next.scalar_trace))    # V (58)
             e.move.scalar = moved_logarithm(&now.loss, next.scalar_eta * self.penalty * e.view.weight,
@@ -147,36 +143,26 @@ cdef class AdaptiveGradient(Rule):
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         cdef Adaptation* next = decided(e)
-        cdef double xi = e.view.derivative, memory = self.step.memory, c = self.regularization, chi, eta, trace_next
+        cdef double xi = e.view.derivative, memory = self.step.memory, c = self.regularization, chi, eta
         next.derivative, next.stiffness = xi, 0.0
         if loss_grows_like_square(&now.loss):
             next.stiffness = e.view.curvature * (e.view.k + (e.view.offsets if now.has_offset else 0.0))
         next.adapted = self.adapted
         next.chi = chi = e.view.curvature * (e.view.trace + self.offset_trace_along(e))     # (43), erratum
         e.move.offset = 0.0                                                 # `decide_offsets` does that
-        if self.per_feature:
-            self.move_scalar(now, e)
-            self.leave_steps(now, e.view.curvature, e)
-            e.move.alpha[0], e.move.alpha[1] = -xi, -(xi + memory * chi)
-            return
         self.adapt(c * now.norms.product + xi * e.view.trace, e)            # (33), (45)
         eta = next.adapted.eta
         self.move_scalar(now, e)
         meta_transform(eta, c, memory, &e.move)
         e.move.alpha[0] = -eta * xi                                         # (32)
         e.move.alpha[1] = -eta * (xi + memory * chi)                        # (42)
-        trace_next = ((1.0 - eta * c) * memory * e.view.trace
-                      - eta * (c * e.view.bare + (xi + memory * chi) * e.view.k))   # (39) at x_t
-        meta_norms(eta, c, memory, xi * e.view.bare, xi * xi * e.view.k, chi * e.view.bare, xi * trace_next, &now.norms,
-                   &e.move.norms)
+        self.norms_along(now, e)
 
-    cdef void leave_steps(self, const Standing* now, double curvature, Example e) noexcept nogil:
-        """The function's own steps decay and move f and v; here they stand still. O(1)."""
-        e.move.transform[0][0] = e.move.transform[1][1] = 1.0
-        e.move.transform[1][0] = 0.0
-        e.descent.meta_rate, e.descent.memory = self.step.meta_rate, self.step.memory
-        e.descent.regularization = self.regularization
-        e.descent.curvature = curvature if loss_grows_like_square(&now.loss) else 0.0
+    cdef void norms_along(self, const Standing* now, Example e) noexcept nogil:
+        """<f, v> and |f|^2 after the move along e.view. O(1)."""
+        cdef double a = e.move.alpha[0], b = e.move.alpha[1]
+        moved_norms(&e.move, a * e.view.bare, a * e.view.trace, b * e.view.bare, a * a * e.view.k, a * b * e.view.k,
+                    &now.norms, &e.move.norms)
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         """All labels at once: V (37), (38), (44). O(outputs)."""
@@ -185,56 +171,48 @@ cdef class AdaptiveGradient(Rule):
         cdef double* xi = e.derivative
         cdef double* v = e.bare + e.width
         cdef double* chi = e.work                   # the Hessian times v + v_b; `decide_offsets` finds it here
-        cdef double* K_new = chi + e.width          # kappa times what enters v
-        cdef double* K_xi = K_new + e.width         # kappa xi
-        cdef double c = self.regularization, memory = self.step.memory, eta, xi_v = 0.0, largest = 0.0
+        cdef double* K_b = chi + e.width            # kappa times what enters v
+        cdef double* K_a = K_b + e.width            # kappa times what enters f, and first kappa xi
+        cdef double c = self.regularization, memory = self.step.memory, eta, xi_v = 0.0
         for l in range(n):
-            K_new[l] = v[l] + self.offsets[l].trace
-        hessian_times(e, K_new, n, chi)
-        for l in range(n):
-            K_xi[l] = xi[l]
-        outputs.apply(K_xi, e.nodes)
+            K_a[l], K_b[l] = xi[l], v[l] + self.offsets[l].trace
+        hessian_times(e, K_b, n, chi)
+        outputs.apply(K_a, e.nodes)
         for l in range(outputs.n_seen):
             xi_v += xi[l] * v[l]
         next.stiffness = 0.0
         if e.diagonal and loss_grows_like_square(&now.loss):
-            next.stiffness = stiffness_along(e, K_xi, outputs, k, 1.0 if now.has_offset else 0.0)
-            for l in range(n):
-                largest = fmax(largest, e.curvature[l])
+            next.stiffness = stiffness_along(e, K_a, outputs, k, 1.0 if now.has_offset else 0.0)
         next.adapted = self.adapted
-        if self.per_feature:
-            self.leave_steps(now, largest, e)
-            for l in range(n):
-                e.term.alpha[l], e.term.alpha[n + l], e.term.offset[l] = -xi[l], -(xi[l] + memory * chi[l]), 0.0
-            return
         self.adapt(c * now.norms.product + xi_v, e)
         eta = next.adapted.eta
         meta_transform(eta, c, memory, &e.move)
         for l in range(n):
             e.term.alpha[l] = -eta * xi[l]
-            e.term.alpha[n + l] = -eta * (xi[l] + memory * chi[l])
+            e.term.alpha[n + l] = K_b[l] = -eta * (xi[l] + memory * chi[l])
             e.term.offset[l] = 0.0
-            K_new[l] = xi[l] + memory * chi[l]
-        outputs.apply(K_new, e.nodes)
-        self.norms_over(0, outputs.n_seen, k, chi, K_new, K_xi, &now.norms, &e.move.norms, e)
+            K_a[l] *= -eta
+        outputs.apply(K_b, e.nodes)
+        self.norms_over(0, outputs.n_seen, k, K_a, K_b, &now.norms, &e.move.norms, e)
         if outputs.future:
-            self.norms_over(outputs.n_seen, outputs.n_seen + 1, k, chi, K_new, K_xi, &now.future, &e.move.future, e)
+            self.norms_over(outputs.n_seen, outputs.n_seen + 1, k, K_a, K_b, &now.future, &e.move.future, e)
 
-    cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const double* chi, const double* K_new,
-                         const double* K_xi, const Norms* old, Norms* new, Example e) noexcept nogil:
-        """<f, v> and |f|^2 of some outputs after the move that `move_all` has decided. O(outputs)."""
+    cdef void norms_over(self, Py_ssize_t first, Py_ssize_t stop, double k, const double* K_a, const double* K_b,
+                         const Norms* old, Norms* new, Example e) noexcept nogil:
+        """<f, v> and |f|^2 of some outputs after a move of all; K_a and K_b are kappa times the new term."""
         cdef Py_ssize_t l
         cdef double* f = e.bare
         cdef double* v = e.bare + e.width
-        cdef double* xi = e.derivative
-        cdef double c = self.regularization, memory = self.step.memory, eta = decided(e).adapted.eta
-        cdef double xi_f = 0.0, xi_kxi = 0.0, chi_f = 0.0, xi_v_next = 0.0
+        cdef double* a = e.term.alpha
+        cdef double* b = a + self.outputs.n
+        cdef double a_f = 0.0, a_v = 0.0, b_f = 0.0, aka = 0.0, akb = 0.0
         for l in range(first, stop):
-            xi_f += xi[l] * f[l]
-            chi_f += chi[l] * f[l]
-            xi_kxi += k * xi[l] * K_xi[l]
-            xi_v_next += xi[l] * ((1.0 - eta * c) * memory * v[l] - eta * (c * f[l] + k * K_new[l]))
-        meta_norms(eta, c, memory, xi_f, xi_kxi, chi_f, xi_v_next, old, new)
+            a_f += a[l] * f[l]
+            a_v += a[l] * v[l]
+            b_f += b[l] * f[l]
+            aka += k * a[l] * K_a[l]
+            akb += k * a[l] * K_b[l]
+        moved_norms(&e.move, a_f, a_v, b_f, aka, akb, old, new)
 
     cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil:
         """Each offset has a step of its own, and a trace: V (50)-(52). O(outputs)."""
@@ -252,7 +230,8 @@ cdef class AdaptiveGradient(Rule):
                 chi[e.term.labels[l]] = decided(e).chi * (1.0 - 2.0 * l)
         for l in range(labels):
             now, next = self.offsets + l, decided_offsets(e) + l
-            next.eta = capped(now.eta * gain(self.offset_meta_rate, xi[l] * now.trace), decided(e).stiffness)   # V (51)
+            next.eta = capped(now.eta * gain(self.offset_meta_rate, xi[l] * now.trace, self.quadratic),
+                              decided(e).stiffness)                                                 # V (51)
             next.trace = (self.offset_memory * now.trace                                            # V (52), erratum
                           - next.eta * (xi[l] + self.offset_memory * chi[l]))
             next.offset = offset[l] - next.eta * xi[l]                                              # V (50)
@@ -268,10 +247,6 @@ cdef class AdaptiveGradient(Rule):
             for l in range(labels):
                 self.offsets[l] = decided_offsets(e)[l]
                 offset[l] = self.offsets[l].offset
-
-    cdef void follow(self, Scratch w, Example e) noexcept nogil:
-        if self.per_feature:
-            self.adapted.eta = w.mean_step
 
     # ---- State --------------------------------------------------------------------------------
 
@@ -346,16 +321,16 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
         """The step after <g, v>, which nothing caps."""
         cdef Adapted* next = &decided(e).adapted
         next[0] = self.adapted
-        next.eta *= gain(self.step.meta_rate, product)
+        next.eta *= gain(self.step.meta_rate, product, self.quadratic)
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         cdef double shrink = self.shrink(now.t + 1, e), size = decided(e).adapted.eta * self.penalty * e.view.weight
         cdef double offsets = e.view.offsets if now.has_offset else 0.0, k = implicit_kernel(shrink, offsets, e.view.k)
-        cdef double back, a, b
+        cdef double back, a
         cdef Shift shift
         e.view.score += (shrink - 1.0) * e.view.bare
         shift = implicit_shift(&now.loss, shrink, size, offsets, e.view.score, e.view.target, e.view.k)
-        shift_by(&shift, &e.move)
+        shift_by(shift.shrink, shift.alpha, shift.offset, &e.move)
         trace_transform(shrink, self.step.memory, &e.move)
         self.move_scalar(now, e)
         a = shift.alpha
@@ -363,10 +338,9 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
                 + a * (e.view.k + offsets / (shrink * shrink)))
         back += self.step.memory * self.offset_trace_along(e) / shrink
         back *= implicit_grip(&now.loss, shrink * size, a, e.view.score, e.view.target, k)
-        e.move.alpha[1] = b = shrink * (a - back)
+        e.move.alpha[1] = shrink * (a - back)
         decided(e).offset_trace = a / shrink - back
-        moved_norms(&e.move, a * e.view.bare, a * e.view.trace, b * e.view.bare, a * a * e.view.k, a * b * e.view.k,
-                    &now.norms, &e.move.norms)
+        self.norms_along(now, e)
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         """All labels at once, or all targets; kappa is the identity. e.derivative is that at f_t."""
@@ -379,7 +353,6 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
         cdef double* back = e.work                  # what v would be at x but for the loss, which gives this back of it
         cdef double* probability = e.work + e.width         # after the step
         cdef double memory = self.step.memory, product = self.regularization * now.norms.product, shrink, size, own
-        cdef double a_f = 0.0, a_v = 0.0, b_f = 0.0, aka = 0.0, akb = 0.0
         for l in range(n):
             product += self.penalty * e.derivative[l] * (v[l] + self.offsets[l].trace)
         self.adapt_freely(product, e)
@@ -410,12 +383,7 @@ cdef class AdaptiveImplicit(AdaptiveGradient):
             b[l] = shrink * (a[l] - back[l])
             e.term.offset[l] = a[l] / shrink
             next[l].trace = e.term.offset[l] - back[l]      # so much more
-            a_f += a[l] * f[l]
-            a_v += a[l] * v[l]
-            b_f += b[l] * f[l]
-            aka += a[l] * a[l] * k
-            akb += a[l] * b[l] * k
-        moved_norms(&e.move, a_f, a_v, b_f, aka, akb, &now.norms, &e.move.norms)
+        self.norms_over(0, n, k, a, b, &now.norms, &e.move.norms, e)
 
     cdef bint decide_offsets(self, Py_ssize_t labels, const double* offset, Example e) noexcept nogil:
         """Traces of the offsets, which share the step of f."""

@@ -9,8 +9,7 @@ from libc.string cimport memcmp, memcpy
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.dictionary cimport Aged, Dictionary, RowTable, Table
 from onlinekernels._core.formulas.vecmath cimport (ok_all_finite, ok_inner_row, ok_inner_row_f, ok_l1_block,
-                                                   ok_l1_block_f, ok_precise_dot, ok_precise_dot_f, ok_subtract,
-                                                   ok_subtract_f)
+                                                   ok_l1_block_f, ok_subtract, ok_subtract_f)
 from onlinekernels._core.functions cimport (CENTERED, DENSE_ROW, INNER, L1, ORIGIN_PRODUCTS, OWN, OWN_INNER, OWN_L1,
                                             SQUARES, apart)
 from onlinekernels._core.kernels cimport Program
@@ -34,7 +33,6 @@ cdef class DensePoints(Dictionary):
 
     cdef RowTable rows                      # the points
     cdef char* point_data                   # the same
-    cdef Py_ssize_t point_bytes             # bytes of one point
     cdef bint single                        # points are float32
     cdef readonly object origin             # that points are kept about, in their precision; or None
     cdef const char* origin_data            # of `origin`, or NULL
@@ -43,7 +41,6 @@ cdef class DensePoints(Dictionary):
         Dictionary.__init__(self, n_features, dtype, program)
         self.single = self.dtype == np.float32
         self.rows = self.add_table(RowTable(n_features, self.dtype))
-        self.point_bytes = n_features * self.dtype.itemsize
         if origin is not None:
             self.origin = np.empty(n_features, dtype=self.dtype)
             self.origin[:] = origin
@@ -85,9 +82,9 @@ cdef class DensePoints(Dictionary):
                                 <double*> (piece.x + i * size), self.n_features)
                 piece.square[i] = piece.origin_product[i] = 0.0
                 if self.needs_inner:
-                    piece.square[i] = self.precise_dot(piece.x + i * size, piece.x + i * size)
+                    piece.square[i] = self.program.precise_dot(piece.x + i * size, piece.x + i * size)
                 if self.origin_data != NULL:
-                    piece.origin_product[i] = self.precise_dot(piece.x + i * size, self.origin_data)
+                    piece.origin_product[i] = self.program.precise_dot(piece.x + i * size, self.origin_data)
             if self.needs_inner and m == 1:
                 self.inner_row(piece.x, <double*> piece.inner)
         if transposed and self.needs_inner and not self.needs_l1 and 0 < self.size() < m:
@@ -97,11 +94,6 @@ cdef class DensePoints(Dictionary):
         if self.needs_l1:
             self.l1_distances(piece, learning)
         return 0
-
-    cdef double precise_dot(self, const char* x, const char* z) noexcept nogil:
-        if self.single:
-            return ok_precise_dot_f(<const float*> x, <const float*> z, self.n_features)
-        return ok_precise_dot(<const double*> x, <const double*> z, self.n_features)
 
     cdef void inner_row(self, const char* x, double* out) noexcept nogil:
         """Inner products of one example or point with all points."""
@@ -189,12 +181,6 @@ cdef class DensePoints(Dictionary):
 
     cdef bint is_at(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         return memcmp(self.point(slot), piece.x + i * self.point_bytes, self.point_bytes) == 0
-
-    cdef double square_of(self, Py_ssize_t slot) noexcept nogil:
-        return self.precise_dot(self.point(slot), self.point(slot)) if self.needs_inner else 0.0
-
-    cdef double origin_product_of(self, Py_ssize_t slot) noexcept nogil:
-        return self.precise_dot(self.point(slot), self.origin_data) if self.origin_data != NULL else 0.0
 
     cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t n = self.size()
@@ -543,12 +529,12 @@ cdef class SparsePoints(Dictionary):
             self.used += 1
         (<long long*> self.spans.data)[self.spans.capacity + slot] = self.used
 
-    cdef double square_of(self, Py_ssize_t slot) noexcept nogil:
+    cdef void point_moved(self, Py_ssize_t slot) noexcept nogil:
         cdef double square = 0.0
         cdef Py_ssize_t k
         for k in range(self.begin(slot), self.end(slot)):
             square += self.value[k] * self.value[k]
-        return square
+        self.program.cache_from(NULL, square, 0.0, <double*> self.cached.data + slot, self.cached.capacity)
 
     cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil:
         cdef Py_ssize_t size = self.end(slot) - self.begin(slot)

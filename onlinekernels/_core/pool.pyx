@@ -132,8 +132,7 @@ cdef class Pool:
 
     @property
     def n_threads(self):
-        """How many are at hand: they begin by themselves, and one that finds no memory for its first step never
-        does."""
+        """How many have begun; one that finds no memory for its first step never does."""
         return self.crew.n_threads
 
     cdef bint serves(self, Py_ssize_t n_threads) noexcept:

@@ -50,20 +50,8 @@ cdef enum:
 cdef double ROUNDING = 1e-12
 
 cdef enum PosteriorBuffer:
-    CROSS = N_SHARED
-    MEANS
-    SINGLE
-    COLUMNS
-    TRANSPOSED
-    FEATURES
-    TAKEN
-    FUTURE
-    FUTURE_MEAN
-    PRODUCTS
-    INVERSE
-    LEAVING
-    CHOSEN
-    TOTALS
+    CROSS = N_SHARED, MEANS, SINGLE, COLUMNS, TRANSPOSED, FEATURES
+    TAKEN, FUTURE, FUTURE_MEAN, PRODUCTS, INVERSE, LEAVING, CHOSEN, TOTALS
 
 
 @cython.final
@@ -115,6 +103,7 @@ cdef class PosteriorScratch(Scratch):
 
 CONSISTENT = 1e-6       # differences, relative to what is compared, between parts of a state
 LOOSELY = 1e-2          # likewise of variances, where points may nearly span each other
+EPSILON = np.finfo(np.float64).eps
 
 
 def of_known(matrix, name):
@@ -136,21 +125,13 @@ def lower_with_squares(matrix, name):
 cdef class Posterior(Function):
     """What is known of f.
 
-    Parameters
-    ----------
-    n_features, dtype, outputs
-        As for `Function`.
-    memory : float
-        f fades to sqrt(memory) f with every example, and the prior fills up what is lost.
-    classes : bool
-        Outputs are labels: y is +1 for one and -1 for all others.
-
     A kind implements
 
     `open_rows(scratch, first, m, learning, by_slots)`
         get ready for some rows: k(x, x) into w.piece.own; O(m) kernel rows, or maps;
-    `read(scratch, first, m)`
-        coordinates and kernel values of m rows of a piece, which are about to be pending: O(m n^2);
+    `read(scratch, first, m, a, K)`
+        coordinates of m rows of a piece, a row for each, and kernel values with pending rows, which they are about to
+        be themselves if they are learned: O(m n^2);
     `read_key(scratch)`
         what all that is known of a single row follows from, into w.new_key; return how many numbers that are: O(n);
     `read_from_key(scratch)`
@@ -164,7 +145,7 @@ cdef class Posterior(Function):
     `evaluate_mean(scratch, i, out)`
         the mean at example i, from w.expansion: O(n) for each output;
 
-    and for Python `expanded`, `coordinates_of` and `coefficients`.
+    and for Python `expanded` and `coefficients`.
     """
 
     # n coordinates, p pending rows
@@ -176,7 +157,8 @@ cdef class Posterior(Function):
               Array("pending_root", np.float64, ("p", "p"), lower_triangular),
               Array("pending_errors", np.float64, ("labels", "p")))
 
-    cdef readonly double memory             # what is left of f after one example: sqrt(memory)
+    # f fades to sqrt(memory) f with every example, and the prior fills up what is lost
+    cdef readonly double memory
     cdef readonly bint classes              # outputs are labels: y is +1 for one and -1 for all others
     cdef readonly Py_ssize_t n              # coordinates of u
     # whether the covariance of u goes back to the prior's at the next checkpoint
@@ -255,7 +237,7 @@ cdef class Posterior(Function):
                        bint by_slots) except -1:
         raise NotImplementedError
 
-    cdef void read(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m) noexcept nogil:
+    cdef void read(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, double* a, double* K) noexcept nogil:
         pass
 
     cdef Py_ssize_t read_key(self, PosteriorScratch w) noexcept nogil:
@@ -359,7 +341,7 @@ cdef class Posterior(Function):
         cdef double* a = self.a + s * stride
         cdef double* b = self.b + s * stride
         w.first = first
-        self.read(w, first, m)
+        self.read(w, first, m, a, self.K + s * CHECKPOINT)
         ok_product(b, stride, m, n, a, stride, 1, n, self.S, stride, ALL)
         for i in range(m):
             for j in range(n):
@@ -414,10 +396,8 @@ cdef class Posterior(Function):
                           - w.explained[s])
 
     cdef void absorb(self, PosteriorScratch w, const double* innovation, double deviation, bint counts) noexcept nogil:
-        """The example that was evaluated is pending from now on; its innovations are in units of the deviation.
-
-        O(n) for each output; after the last row before a checkpoint that is carried out, too.
-        """
+        """The example that was evaluated is pending from now on; its innovations are in units of the deviation. O(n)
+        for each output; after the last row before a checkpoint that is carried out, too."""
         cdef Py_ssize_t r, y, s = self.root.n
         cdef double* row = self.root.row(s)
         self.version += 1
@@ -546,6 +526,17 @@ cdef class Posterior(Function):
         coordinates += self.corrections[:p, :n].T @ (self.memory ** s[:, None] * coefficients)
         return coordinates, coefficients
 
+    def coordinates_of(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m):
+        """(k(x, x), a(x), kernel values with the pending rows) of m rows of the source of a call."""
+        cdef Py_ssize_t i, step = 1 if self.takes_objects else m        # objects come one by one
+        own, a, shared = np.empty(m), np.zeros((m, self.capacity)), np.zeros((m, CHECKPOINT))
+        for i in range(0, m, step):
+            self.open_rows(w, first + i, step, False, False)
+            self.read(w, 0, step, <double*> array_data(a) + i * self.capacity,
+                      <double*> array_data(shared) + i * CHECKPOINT)
+            own[i:i + step] = w.array(<char*> w.piece.own, 1, step, DOUBLE)
+        return own, a[:, :self.n], shared[:, :self.root.n]
+
     def uncertainty(self, examples, bint together=False):
         """Variance of f at some examples; with `together`, all that their covariance has beside k(x, z) as (left,
         right).
@@ -611,16 +602,19 @@ cdef class Posterior(Function):
         a, b, gram, root = (state[f"pending_{name}"] for name in ("coordinates", "corrections", "gram", "root"))
         s, own = np.arange(1, pending + 1), np.diag(gram)
         with np.errstate(over="ignore", invalid="ignore"):
-            rounding = CONSISTENT * (1.0 + np.abs(a).max(initial=0.0))
-            if not np.allclose(b, a @ state["covariance"] - a, rtol=0.0, atol=rounding):
+            squares = np.sum(a * a, axis=1)
+            size = np.sqrt(own) + np.sqrt(squares)
+            if not (np.abs(b - (a @ state["covariance"] - a)) <= CONSISTENT * size[:, None] + 1e-150).all():
                 raise ValueError("the corrections of pending rows are not those of the covariance")
-            if not (np.sum(a * a, axis=1) <= (1.0 + CONSISTENT) * own + CONSISTENT * np.max(own, initial=0.0)).all():
+            if not (squares <= own + LOOSELY * np.max(own, initial=0.0)).all():
                 raise ValueError("the coordinates of pending rows are longer than they can be")
             expected = np.tril(self.memory ** (0.5 * np.abs(s[:, None] - s)) * (gram + self.memory ** s * (a @ b.T)))
             found = np.tril(root @ root.T)
-            scale = np.sqrt(np.diag(found))
-            apart = (found - expected)[own > 0.0][:, own > 0.0] / np.outer(scale, scale)[own > 0.0][:, own > 0.0]
-            if not (apart >= -CONSISTENT).all() or np.tril(apart, -1).max(initial=0.0) > CONSISTENT:
+            # What is left of a difference has the rounding of what was subtracted: of k(x, z) and of a^T S a
+            scale, rounding = np.sqrt(np.diag(found)), 8.0 * EPSILON * (a.shape[1] + pending)
+            limit = CONSISTENT * np.outer(scale, scale) + rounding * np.outer(size, size)
+            apart = ((found - expected) / limit)[own > 0.0][:, own > 0.0]
+            if not (apart >= -1.0).all() or np.tril(apart, -1).max(initial=0.0) > 1.0:
                 raise ValueError("the root of pending rows is not that of their covariance")
 
     def resume(self, state):
@@ -768,7 +762,9 @@ cdef Py_ssize_t choose_leavers(Posterior f, Factor factor, PosteriorScratch w, l
                     loss[i] = INFINITY
             evicted = ok_oldest(loss, (1.0 + NEAR) * ok_least(loss, size), births, size)
             if evicted < 0:                     # there are no numbers any more
-                evicted = first_left(gone)
+                evicted = 0
+                while gone[evicted]:
+                    evicted += 1
         ok_leave(Z, size, evicted, V, k, diagonal, least, alpha, n_seen if over else 0)
         gone[evicted], births[evicted] = 1, LATER
     return most
@@ -829,10 +825,8 @@ cdef const double* bring_back(Posterior f, Factor factor, PosteriorScratch w, Py
 
 cdef void join(PosteriorScratch w, const Py_ssize_t* joining, Py_ssize_t count, Py_ssize_t p,
                double root) noexcept nogil:
-    """The last of those that join, behind `count` others, makes the next row of V; root is what they do not determine.
-
-    O(p count).
-    """
+    """The last of those that join, behind `count` others, makes the next row of V; root is what they do not
+    determine. O(p count)."""
     cdef Py_ssize_t r, last = joining[count]
     cdef double* V = w.joining
     ok_eliminate(w.products + last * CHECKPOINT, last, root, V, CHECKPOINT, count, p)
@@ -851,14 +845,6 @@ cdef Py_ssize_t most_determined(const double* precision, const double* least, co
                 most < 0 or precision[i] * least[most] > precision[most] * least[i]):
             most = i
     return most
-
-
-cdef Py_ssize_t first_left(const unsigned char* gone) noexcept nogil:
-    """The first that is not gone: O(n)."""
-    cdef Py_ssize_t i = 0
-    while gone[i]:
-        i += 1
-    return i
 
 
 cdef Py_ssize_t least_determined(const double* rest, const double* own, Py_ssize_t p, double share) noexcept nogil:
@@ -885,14 +871,7 @@ cdef double BETTER = 1e-5
 cdef long long STAYS = 1 << 40  # marks a role while others are given up
 
 cdef class InducingPoints(Observer):
-    """Which slots of a dictionary the points of a posterior, and its pending rows, are in.
-
-    Parameters
-    ----------
-    dictionary : Dictionary
-    most : int
-        Slots at the most.
-    """
+    """Which slots of a dictionary the points of a posterior, and its pending rows, are in."""
 
     FIELDS = Array("roles", np.int64, ("n",)),
 
@@ -944,19 +923,7 @@ cdef class InducingPoints(Observer):
 
 @cython.final
 cdef class PointsPosterior(Posterior):
-    """f known at points of a dictionary: f_D = L u.
-
-    Parameters
-    ----------
-    dictionary : Dictionary
-        With a kernel.
-    outputs, memory, classes
-        As for `Posterior`.
-    budget : int or None
-        Points that stay at a checkpoint; None for all.
-    tolerance : float
-        A point joins if its variance, given f at all others, exceeds this, or 1e-11, times k(x, x).
-    """
+    """f known at points of a dictionary: f_D = L u."""
 
     FIELDS = (*Posterior.FIELDS, Array("factor", np.float64, ("n_coordinates", "n_coordinates"), lower_triangular),
               Inlined("dictionary"), Inlined("inducing"))
@@ -1031,27 +998,24 @@ cdef class PointsPosterior(Posterior):
         memcpy(w.shared, w.key + self.n, self.root.n * sizeof(double))
         self.factor.solve_rows(w.point, self.capacity, 1)
 
-    cdef void read(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m) noexcept nogil:
-        cdef Py_ssize_t i, r, s, n = self.n, start = self.dictionary.start, stride = self.capacity
+    cdef void read(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, double* a, double* K) noexcept nogil:
+        cdef Py_ssize_t i, r, n = self.n, p = self.root.n, start = self.dictionary.start, stride = self.capacity
         cdef Py_ssize_t* order = self.inducing.order
         cdef Py_ssize_t* pending = self.inducing.pending
         cdef const double* values
-        cdef double* a
-        cdef double* K
         for i in range(m):
-            s = self.root.n + i
-            a, K = self.a + s * stride, self.K + s * CHECKPOINT
             if self.dictionary.size():
                 values = self.dictionary.values(w.piece, first + i)
                 for r in range(n):
-                    a[r] = values[order[r] - start]
-                for r in range(self.root.n):
-                    K[r] = values[pending[r] - start]
-            values = self.dictionary.own_values(w.piece, first + i)
-            for r in range(i):
-                K[self.root.n + r] = values[first + r]
-            K[s] = w.piece.own[first + i]
-        self.factor.solve_rows(self.a + self.root.n * stride, stride, m)
+                    a[i * stride + r] = values[order[r] - start]
+                for r in range(p):
+                    K[i * CHECKPOINT + r] = values[pending[r] - start]
+            if w.learning:
+                values = self.dictionary.own_values(w.piece, first + i)
+                for r in range(i):
+                    K[i * CHECKPOINT + p + r] = values[first + r]
+                K[i * CHECKPOINT + p + i] = w.piece.own[first + i]
+        self.factor.solve_rows(a, stride, m)
 
     cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil:
         return self.dictionary.point_is_finite(w.piece, i)
@@ -1194,27 +1158,6 @@ cdef class PointsPosterior(Posterior):
             for l in range(self.outputs.n):
                 out[l] = 0.0
 
-    def coordinates_of(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m):
-        """(k(x, x), a(x), kernel values with the pending rows) of m rows of the source of a call."""
-        cdef Py_ssize_t i, j, r, n = self.n, p = self.root.n, start = self.dictionary.start
-        own_array, a_array, shared_array = np.empty(m), np.zeros((m, n)), np.zeros((m, p))
-        cdef double[::1] own = own_array
-        cdef double[:, ::1] a = a_array, shared = shared_array
-        cdef const double* values
-        for j in range(m):
-            if j == 0 or self.takes_objects:    # objects come one by one
-                self.dictionary.open(w.piece, first + j, 1 if self.takes_objects else m, False, False)
-            i = 0 if self.takes_objects else j
-            own[j] = w.piece.own[i]
-            if self.dictionary.size():
-                values = self.dictionary.values(w.piece, i)
-                for r in range(n):
-                    a[j, r] = values[self.inducing.order[r] - start]
-                for r in range(p):
-                    shared[j, r] = values[self.inducing.pending[r] - start]
-        self.factor.solve_into(a_array)
-        return own_array, a_array, shared_array
-
     # ---- For Python ---------------------------------------------------------------------------
 
     def slots(self):
@@ -1288,14 +1231,7 @@ cdef class PointsPosterior(Posterior):
 cdef class WeightsPosterior(Posterior):
     """f known through weights over features: a(x) = phi(x), the classical recursive least squares.
 
-    Parameters
-    ----------
-    map : FeatureMap
-        phi; a linear kernel is the map sqrt(scale) x.
-    outputs, memory, classes
-        As for `Posterior`.
-    scale : float
-        Weights are shown as those of f = scale <w, x>, for a linear kernel.
+    A linear kernel is the map sqrt(scale) x.
     """
 
     FIELDS = *Posterior.FIELDS, Inlined("map")
@@ -1311,14 +1247,8 @@ cdef class WeightsPosterior(Posterior):
         self.n = map.size
         np.fill_diagonal(self.covariance[:self.n, :self.n], 1.0)
 
-    cdef int make_ready(self, Scratch w) except -1:
-        Function.make_ready(self, w)
-        return self.map.make_ready(w.piece)
-
     cdef int attach(self, Scratch w, examples) except -1:
-        w.piece.source = examples
-        w.piece.source_data = NULL if self.map.sparse else array_data(examples)
-        return 0
+        return self.map.attach(w.piece, examples)
 
     cdef Py_ssize_t piece_rows(self):
         return 1 if self.map.grows() else Posterior.piece_rows(self)
@@ -1333,7 +1263,7 @@ cdef class WeightsPosterior(Posterior):
         if learning and self.map.grows():
             change = self.map.change(w.piece, first)
             if change is not None:
-                self.change_coordinates(change)
+                self.change_coordinates(w, change)
             self.map.carry_out_change()
         w.features = <double*> w.buffer(FEATURES, (m + 1) * n * sizeof(double))
         self.map.map_rows(w.piece, first, m, learning, w.features, n)
@@ -1343,23 +1273,17 @@ cdef class WeightsPosterior(Posterior):
             w.piece.own[i] = ok_dot(w.features + i * n, w.features + i * n, n)
         return 0
 
-    def change_coordinates(self, change):
-        """Features become B phi, and so do weights; of those that are new nothing is known."""
-        cdef Py_ssize_t i, n = self.n, p = self.root.n
-        mean = self.mean[:, :n] @ change.T
-        covariance = change @ self.covariance[:n, :n] @ change.T + np.eye(n) - change @ change.T
-        coordinates = self.coordinates[:p, :n] @ change.T
-        corrections = coordinates @ covariance - coordinates
-        parts = [np.ascontiguousarray(part) for part in (mean, covariance, coordinates, corrections)]
-        cdef const double* U = <const double*> array_data(parts[0])
-        cdef const double* S = <const double*> array_data(parts[1])
-        cdef const double* a = <const double*> array_data(parts[2])
-        cdef const double* b = <const double*> array_data(parts[3])
-        self.become(U, S, n, n)                 # nothing can fail any more
-        self.root.n = p
-        for i in range(p):
-            memcpy(self.a + i * self.capacity, a + i * n, n * sizeof(double))
-            memcpy(self.b + i * self.capacity, b + i * n, n * sizeof(double))
+    def change_coordinates(self, PosteriorScratch w, change):
+        """Features become B phi, and so do weights; of those that are new nothing is known.
+
+        No row stays pending: what the root is of, the new features no longer say.
+        """
+        cdef Py_ssize_t n = self.n
+        self.prepare_checkpoint(w, n)
+        self.find_update(w)
+        mean = np.ascontiguousarray(w.array(<char*> w.future_mean, self.width, n, DOUBLE) @ change.T)
+        covariance = change @ w.array(<char*> w.future, n, n, DOUBLE) @ change.T + np.eye(n) - change @ change.T
+        self.become(<const double*> array_data(mean), <const double*> array_data(covariance), n, n)
 
     cdef Py_ssize_t read_key(self, PosteriorScratch w) noexcept nogil:
         """Features: as long as nothing was learned, all follows from them."""
@@ -1370,21 +1294,25 @@ cdef class WeightsPosterior(Posterior):
         memcpy(w.point, w.key, self.n * sizeof(double))
         ok_times_rows(self.a, self.capacity, self.root.n, self.n, w.point, w.shared)
 
-    cdef void read(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m) noexcept nogil:
-        cdef Py_ssize_t i, s, n = self.n
-        cdef const double* features = w.features + first * n
+    cdef void read(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m, double* a, double* K) noexcept nogil:
+        cdef Py_ssize_t i, p = self.root.n
+        cdef const double* features = w.features + first * self.n
         for i in range(m):
-            s = self.root.n + i
-            memcpy(self.a + s * self.capacity, features + i * n, n * sizeof(double))
-            ok_times_rows(self.a, self.capacity, s + 1, n, features + i * n, self.K + s * CHECKPOINT)
+            memcpy(a + i * self.capacity, features + i * self.n, self.n * sizeof(double))
+            ok_times_rows(self.a, self.capacity, p + i + 1 if w.learning else p, self.n, features + i * self.n,
+                          K + i * CHECKPOINT)
 
     cdef void admit(self, PosteriorScratch w, Py_ssize_t i) noexcept nogil:
         self.map.admit(w.piece)
 
-    cdef void conclude(self, PosteriorScratch w) noexcept nogil:
+    cdef void find_update(self, PosteriorScratch w) noexcept nogil:
+        """U and S with the pending rows taken in."""
         self.begin_update(w)
         self.find_mean(w, 0)
         self.find_covariance(w, 0)
+
+    cdef void conclude(self, PosteriorScratch w) noexcept nogil:
+        self.find_update(w)
         self.become(w.future_mean, w.future, self.n, self.n)
 
     def expanded(self):
@@ -1394,12 +1322,6 @@ cdef class WeightsPosterior(Posterior):
 
     cdef void evaluate_mean(self, PosteriorScratch w, Py_ssize_t i, double* out) noexcept nogil:
         ok_times_rows(w.expansion, self.n, self.outputs.n, self.n, w.features + i * self.n, out)
-
-    def coordinates_of(self, PosteriorScratch w, Py_ssize_t first, Py_ssize_t m):
-        """(k(x, x), a(x), kernel values with the pending rows) of m rows of the source of a call."""
-        self.open_rows(w, first, m, False, False)
-        a = w.array(<char*> w.features, m, self.n, DOUBLE).copy()
-        return np.einsum("ij,ij->i", a, a), a, a @ self.coordinates[:self.root.n, :self.n].T
 
     def coefficients(self, int channel):
         """Weights, a row for each output."""
@@ -1474,18 +1396,7 @@ def level_of(double coverage):
 
 @cython.final
 cdef class Recursive(Rule):
-    """Condition on an example: kernel recursive least squares.
-
-    Parameters
-    ----------
-    step : tuple
-    posterior : Posterior
-        It takes the example in.
-    noise : float
-        The variance of y about f, of an example of weight 1.
-    estimates : bool
-        Let the noise follow the innovations.
-    """
+    """Condition on an example: kernel recursive least squares."""
 
     FIELDS = (Number("noise", positive), Array("ratios", np.float64, (LEVELS, "labels"), within(1e-7, 1e7)),
               Number("running_error", positive), Number("reference", positive), Number("surprise", not_negative),
@@ -1645,14 +1556,7 @@ cdef class Recursive(Rule):
 
 @cython.final
 cdef class Innovations(Form):
-    """Targets minus scores, of all outputs: numbers, or +1 for the label and -1 for all others.
-
-    Parameters
-    ----------
-    rule : Recursive
-    outputs, targets
-        As for `Form`.
-    """
+    """Targets minus scores, of all outputs: numbers, or +1 for the label and -1 for all others."""
 
     cdef readonly Posterior posterior   # f, and how well it is known
 

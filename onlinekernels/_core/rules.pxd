@@ -1,4 +1,4 @@
-"""Rules: what an example does to a function. The formulas are in ``moves`` and ``dense``."""
+"""Rules: what an example does to a function. Formulas of several rules are in ``moves`` and ``dense``."""
 cimport cython
 from onlinekernels._core.formulas.moves cimport Standing, Step
 from onlinekernels._core.functions cimport Example, Function, Outputs, Scratch
@@ -21,7 +21,6 @@ cdef class Rule:
     cdef long long last_size            # up to this one,
     cdef object size_error              # because this was raised for the next
     cdef readonly bint has_trace        # whether the function's second channel is the gradient trace v
-    cdef readonly bint per_feature      # whether each weight has a step of its own, which the function keeps
     cdef readonly bint looks_at_shrunk      # whether it looks at the scores of the hypothesis that it will have shrunk
     cdef bint moves_all                 # whether it moves all labels at once
     cdef readonly bint asks_loss        # whether it asks a Python loss itself, which is a rule's own way to move
@@ -57,9 +56,12 @@ cdef class Form:
     cdef readonly Py_ssize_t targets    # numbers that y has for each example
 
     cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil
+    @cython.final
+    cdef bint move(self, const Standing* now, Example e) noexcept nogil
+    @cython.final
+    cdef bint move_along(self, const Standing* now, Example e) noexcept nogil
     cdef bint differentiate(self, const Standing* now, Example e) noexcept nogil
     cdef bint ask_custom_loss(self, Example e) noexcept with gil
-    cdef int refuse_loss(self, what, Example e) except -1
 
 
 @cython.final

@@ -1,23 +1,22 @@
-"""Rules: what an example does to a function. The formulas are in ``moves`` and ``dense``."""
+"""Rules: what an example does to a function. Formulas of several rules are in ``moves`` and ``dense``."""
 cimport cython
 import numpy as np
 from libc.math cimport INFINITY, NAN, fabs, fmax, fmin, isfinite, sqrt
 from libc.string cimport memcpy, memset
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.budgets cimport ProjectingBudget
 from onlinekernels._core.dictionary cimport Dictionary, SquareTable, Table
 from onlinekernels._core.formulas.dense cimport (hinge_step, mistake_gradient, softmax, softmax_hessian_times,
                                                  softmax_step)
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
-from onlinekernels._core.formulas.losses cimport (MULTICLASS_LOGISTIC, MULTICLASS_SQUARED, Loss, loss_compared,
-                                                  loss_curvature, loss_derivative, loss_implicit, loss_scalar_gradient)
+from onlinekernels._core.formulas.losses cimport (INSENSITIVE, MULTICLASS_LOGISTIC, MULTICLASS_SQUARED,
+                                                  SQUARED_INSENSITIVE, Loss, loss_compared, loss_curvature,
+                                                  loss_derivative, loss_dust, loss_implicit, loss_scalar_gradient)
 from onlinekernels._core.formulas.moves cimport (ADAPTED, DECAYING, FIXED, INVERSE_SQRT, TABLED, Shift, View,
-                                                 aggressive_move, ball_move, coefficient_is_bounded, gradient_move,
-                                                 gradient_shrink, implicit_kernel, implicit_move, implicit_shift_by,
-                                                 implicit_shrink, move_scalar, moved_square, relaxed_move, shift_by,
-                                                 stand_still, step_size)
+                                                 coefficient_is_bounded, gradient_shift, gradient_shrink,
+                                                 implicit_kernel, implicit_shift, implicit_shrink, move_scalar,
+                                                 moved_square, shift_by, stand_still, step_size)
 from onlinekernels._core.formulas.vecmath cimport ok_dot
-from onlinekernels._core.functions cimport LOSS, MOVE, NOBODY, PYTHON, Piece
+from onlinekernels._core.functions cimport LOSS, MOVE, NOBODY, NONE, PYTHON, Piece
 from onlinekernels._core.schema import Array, not_negative, Number
 from onlinekernels._core.terms cimport Coefficients, KernelTerms
 
@@ -44,11 +43,8 @@ cdef class Rule:
     state follow. With n outputs, it implements `move` or `move_all`, as its forms ask. Numbers per slot, or per pair of
     slots, are tables of the dictionary.
 
-    Parameters
-    ----------
-    step : tuple
-        (code or a function of t, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of
-        offsets and of the margin, the first rates of both, and whether to take exponentials.
+    `step` is (code or a function of t, rate, delay, meta_rate, memory), for `MetaDescent` also meta_rate and memory of
+    offsets and of the margin, the first rates of both, and whether factors are quadratic.
     """
 
     FIELDS = ()
@@ -67,15 +63,15 @@ cdef class Rule:
         """There have been t examples, and up to n will come: ask a step in Python for theirs. O(1), O(n) if it is."""
         if self.own_size is None:
             return 0
-        sizes, last, error = np.empty(n + 1), t + n, None
+        sizes, self.size_error = np.empty(n + 1), None
         for i in range(1, n + 1):
             try:
                 sizes[i] = self.own_size(t + i)
-            except Exception as raised:         # it will be that row's: those before it are learned
-                last, error = t + i - 1, raised
+            except Exception as error:          # it will be that row's: those before it are learned
+                self.size_error, n = error, i - 1
                 break
         self.step.sizes, self.step.first, self.sizes = <const double*> array_data(sizes), t, sizes
-        self.last_size, self.size_error = last, error
+        self.last_size = t + n
         return 0
 
     cdef bint has_step(self, long long t, Example e) noexcept nogil:
@@ -88,22 +84,17 @@ cdef class Rule:
     cdef void miss_step(self, Example e) noexcept with gil:
         e.error, e.failure = self.size_error, PYTHON
 
-    # ---- Decide -------------------------------------------------------------------------------
-
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        """The move in the direction of e.view: e.move.transform, alpha and offset. The scalar, its pace and the norms
-        stay as they are unless it says otherwise. A rule that `asks_loss` asks a Python loss itself; e.failure says if
-        that went wrong. O(1)."""
-        pass
+        """The move in the direction of e.view: e.move.transform, alpha and offset. The scalar and its pace stay as they
+        are unless it says otherwise, and so do norms of a rule with a trace. A rule that `asks_loss` asks a Python loss
+        itself; e.failure says if that went wrong. O(1)."""
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         """A move with a coefficient for every label: e.term.alpha, and e.term.offset. What it may find there is the
         derivative of the loss, e.derivative. O(n) and one product with the label kernel."""
-        pass
 
     cdef void look_back(self, const Standing* now, Example e) noexcept nogil:
         """The example at f_t itself, before `shrink`: for rules with a trace that look ahead. O(1)."""
-        pass
 
     cdef double shrink(self, long long t, Example e) noexcept nogil:
         """The factor that it will apply to f at example t, if it `looks_at_shrunk`, at the scores after that. O(1)."""
@@ -121,18 +112,12 @@ cdef class Rule:
         """Bytes of e.decision with so many outputs."""
         return 0
 
-    # ---- Carry out ----------------------------------------------------------------------------
-
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
         """The move is carried out: let its own state follow, and offsets that it adapts itself. O(n)."""
-        pass
 
     cdef void follow(self, Scratch w, Example e) noexcept nogil:
         """The move has been carried out: w.piece.slot is where the example is now, -1 if it is nowhere. O(1) for all
         but second-order rules and those that move coefficients of other terms."""
-        pass
-
-    # ---- Tell ---------------------------------------------------------------------------------
 
     cdef double step_at(self, long long t) noexcept nogil:
         """eta of example t, the latest one. O(1)."""
@@ -160,10 +145,6 @@ cdef class Rule:
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint future):
         """Make room for more labels than are known; those that learn ahead go on from the last one. O(width)."""
 
-    def current_step(self, long long t):
-        """eta of example t, the latest one. O(1)."""
-        return self.step_at(t) if self.own_size is None else self.own_size(t)
-
     def _check(self):
         """Assert every invariant."""
 
@@ -176,13 +157,29 @@ cdef class Rule:
 cdef enum:
     BLOCK = 16                          # labels that are compared at a time
 
-cdef double answer_of(loss, str name, double score, double y) except? -1.0:
-    """What a method of a Python loss gives for two numbers: one number."""
+
+class BadLoss(Exception):
+    """What is wrong with a loss in Python, and what kind of an error that is."""
+
+
+cdef double asked(loss, str name, double score, double y) except? -1.0:
+    """What a method of a Python loss gives for two numbers: one finite number."""
     answer = getattr(loss, name)(score, y)
-    if type(answer) is not float and np.ndim(answer) != 0:
-        raise ValueError(f"{name}({score:.6g}, {y:.6g}) of {type(loss).__name__} must be one number. Got {answer!r} "
-                         "instead.")
+    if type(answer) is float and isfinite(answer):
+        return answer
+    found = f"{name}({score:.6g}, {y:.6g}) of {type(loss).__name__}"
+    if np.ndim(answer) != 0:
+        raise ValueError(f"{found} must be one number. Got {answer!r} instead.")
+    if not isfinite(<double> answer):
+        raise BadLoss(FloatingPointError, f"{found} is {answer}")
     return answer
+
+
+cdef bint blame(Example e, error) noexcept:
+    """The example cannot be learned because its loss in Python has raised this: False."""
+    e.error, e.failure = (error.args, LOSS) if isinstance(error, BadLoss) else (error, PYTHON)
+    return False
+
 
 cdef class Form:
     """Lets a rule decide about an example that has been evaluated.
@@ -195,15 +192,32 @@ cdef class Form:
     def __init__(self, Rule rule, Outputs outputs, custom_loss=None, Py_ssize_t targets=1):
         if type(self).__name__ not in rule.forms:
             raise ValueError(f"{type(rule).__name__} knows no moves of the kind {type(self).__name__}")
-        self.rule = rule
-        self.outputs = outputs
-        self.custom_loss = custom_loss
-        self.targets = targets
+        self.rule, self.outputs, self.custom_loss, self.targets = rule, outputs, custom_loss, targets
         if custom_loss is not None:
             rule.take_loss(custom_loss)
 
     cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
         return False
+
+    cdef bint move(self, const Standing* now, Example e) noexcept nogil:
+        """The rule's move along e.view, and |f|^2 after it; False if a Python loss fails. O(1)."""
+        self.rule.move(now, e)
+        if now.keeps_square and not self.rule.has_trace:
+            moved_square(&now.norms, &e.view, &e.move)
+        return e.failure == NONE
+
+    cdef bint move_along(self, const Standing* now, Example e) noexcept nogil:
+        """The same, into the term of one label, or of a pair, of which the second has the negative. O(1)."""
+        cdef int channel
+        if not self.move(now, e):
+            return False
+        for channel in range(MAX_CHANNELS):
+            e.term.alpha[channel * e.term.n] = e.move.alpha[channel] if channel <= self.rule.has_trace else 0.0
+            if e.term.n == 2:
+                e.term.alpha[channel * e.term.n + 1] = -e.term.alpha[channel * e.term.n]
+        e.term.offset[0], e.term.offset[1] = e.move.offset, -e.move.offset
+        e.term.enters = e.move.alpha[0] != 0.0 or self.rule.has_trace and e.move.alpha[1] != 0.0
+        return True
 
     cdef bint differentiate(self, const Standing* now, Example e) noexcept nogil:
         """Derivatives of the loss at the score of e.view; False if a Python loss fails. O(1)."""
@@ -220,29 +234,15 @@ cdef class Form:
         return True
 
     cdef bint ask_custom_loss(self, Example e) noexcept with gil:
-        """The same for a Python loss, apart: where Python objects are, the interpreter's lock is taken whatever
-        happens.
-
-        As the loss.
-        """
+        """The same for a Python loss, apart: where Python objects are, the interpreter's lock is taken in any case."""
         cdef View* view = &e.view
         try:
-            view.derivative = view.weight * answer_of(self.custom_loss, "derivative", view.score, view.target)
+            view.derivative = view.weight * asked(self.custom_loss, "derivative", view.score, view.target)
             if self.rule.has_trace:
-                view.curvature = view.weight * answer_of(self.custom_loss, "curvature", view.score, view.target)
+                view.curvature = view.weight * asked(self.custom_loss, "curvature", view.score, view.target)
         except BaseException as error:
-            e.error, e.failure = error, PYTHON
-            return False
-        if not (isfinite(view.derivative) and isfinite(view.curvature)):
-            name = "derivative" if isfinite(view.curvature) else "curvature"
-            self.refuse_loss(f"{name}({view.score:.6g}, {view.target:.6g})", e)
-            return False
+            return blame(e, error)
         return True
-
-    cdef int refuse_loss(self, what, Example e) except -1:
-        """What a Python loss gave cannot be learned from: O(1)."""
-        e.error, e.failure = (FloatingPointError, f"{what} of {type(self.custom_loss).__name__} is not finite"), LOSS
-        return 0
 
 
 cdef class OneOutput(Form):
@@ -258,15 +258,7 @@ cdef class OneOutput(Form):
             return False
         if self.rule.looks_at_shrunk and self.rule.has_trace:
             self.rule.look_back(now, e)
-        self.rule.move(now, e)
-        if e.failure:
-            return False
-        e.term.alpha[0], e.term.alpha[1], e.term.alpha[2] = e.move.alpha[0], e.move.alpha[1], 0.0
-        e.term.offset[0] = e.move.offset
-        e.term.enters = e.move.alpha[0] != 0.0 or self.rule.has_trace and e.move.alpha[1] != 0.0
-        if not self.rule.has_trace:
-            e.term.alpha[1] = 0.0
-        return True
+        return self.move_along(now, e)
 
 
 @cython.final
@@ -285,8 +277,7 @@ cdef class Targets(Form):
                 return False
             e.derivative[l], e.curvature[l] = view.derivative, view.curvature
             if not self.rule.has_trace:
-                self.rule.move(now, e)
-                if e.failure:
+                if not self.move(now, e):
                     return False
                 e.term.alpha[l] = e.move.alpha[0]
                 e.term.offset[l] = e.move.offset
@@ -388,7 +379,6 @@ cdef class LabelPair(LabelForm):
 
     cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
         cdef Py_ssize_t label = <Py_ssize_t> e.targets[0], best
-        cdef int channel
         self.find_distances(label, e)
         e.view.weight = e.weight
         if self.rule.looks_at_shrunk and self.rule.has_trace:
@@ -400,14 +390,7 @@ cdef class LabelPair(LabelForm):
             return False
         if self.rule.looks_at_shrunk and best >= 0:
             self.look_at_prediction(now, offset, label, e)
-        self.rule.move(now, e)
-        for channel in range(MAX_CHANNELS):
-            e.term.alpha[channel * e.term.n] = e.move.alpha[channel] if channel <= self.rule.has_trace else 0.0
-            if e.term.n == 2:
-                e.term.alpha[channel * e.term.n + 1] = -e.term.alpha[channel * e.term.n]
-        e.term.offset[0], e.term.offset[1] = e.move.offset, -e.move.offset
-        e.term.enters = e.move.alpha[0] != 0.0 or self.rule.has_trace and e.move.alpha[1] != 0.0
-        return True
+        return self.move_along(now, e)
 
     cdef bint look_at(self, const Standing* now, Py_ssize_t label, Py_ssize_t best, double k, Example e) noexcept nogil:
         """The view along the direction from `best` to the label."""
@@ -428,6 +411,22 @@ cdef class LabelPair(LabelForm):
         return self.differentiate(now, e)
 
 
+cdef void differentiate_labels(const Loss* loss, const double* z, Py_ssize_t y, Py_ssize_t n, double weight, Example e,
+                               double* out) noexcept nogil:
+    """out = weight l'(z) of the logistic or squared loss of all labels; what their Hessian needs into the example."""
+    cdef Py_ssize_t l
+    cdef double score
+    if loss.code == MULTICLASS_LOGISTIC:
+        softmax(z, n, e.probability)
+        for l in range(n):
+            out[l] = weight * (e.probability[l] - (1.0 if l == y else 0.0))                         # V (21)
+        return
+    for l in range(n):
+        score = z[l]
+        out[l] = weight * loss_derivative(loss, score, 1.0 if l == y else -1.0)
+        e.curvature[l] = weight * loss_curvature(loss, score, 1.0 if l == y else -1.0)
+
+
 @cython.final
 cdef class AllLabels(LabelForm):
     """A coefficient for every label: multiclass logistic and squared, exact hinges, shared mistakes, Python losses."""
@@ -435,7 +434,7 @@ cdef class AllLabels(LabelForm):
     cdef bint decide(self, const Standing* now, const double* offset, double k, Example e) noexcept nogil:
         cdef Py_ssize_t l, label = <Py_ssize_t> e.targets[0], n = self.outputs.n
         cdef double shrink
-        e.all_labels, e.diagonal = True, False
+        e.all_labels, e.diagonal, e.view.weight, e.view.k = True, False, e.weight, k
         memset(e.term.alpha, 0, e.channels * n * sizeof(double))
         if self.rule.looks_at_shrunk:
             self.find_distances(label, e)
@@ -452,21 +451,13 @@ cdef class AllLabels(LabelForm):
     cdef bint differentiate_all(self, const Standing* now, Py_ssize_t y, Example e) noexcept nogil:
         """Derivatives of the loss; of the logistic one probabilities, of the squared one curvatures. O(n)."""
         cdef Py_ssize_t l, n = self.outputs.n
-        cdef double target
         if self.custom_loss is not None:
             return self.ask_for_all(y, e)
-        if now.loss.code == MULTICLASS_LOGISTIC:
-            softmax(e.scores, n, e.probability)
-            for l in range(n):
-                e.derivative[l] = e.probability[l] - (1.0 if l == y else 0.0)                       # V (21)
-        elif now.loss.code == MULTICLASS_SQUARED:
-            e.diagonal = True
-            for l in range(n):
-                target = 1.0 if l == y else -1.0
-                e.derivative[l] = loss_derivative(&now.loss, e.scores[l], target)
-                e.curvature[l] = e.weight * loss_curvature(&now.loss, e.scores[l], target)
-        else:
-            mistake_gradient(e.scores, y, n, e.derivative)
+        e.diagonal = now.loss.code == MULTICLASS_SQUARED
+        if e.diagonal or now.loss.code == MULTICLASS_LOGISTIC:
+            differentiate_labels(&now.loss, e.scores, y, n, e.weight, e, e.derivative)
+            return True
+        mistake_gradient(e.scores, y, n, e.derivative)
         for l in range(n):
             e.derivative[l] *= e.weight
         return True
@@ -479,15 +470,13 @@ cdef class AllLabels(LabelForm):
             slopes = np.asarray(self.custom_loss.derivative(scores, y), dtype=float)
             if slopes.shape != (n,):
                 raise ValueError(f"The loss gave a derivative of shape {slopes.shape} for {n} scores.")
+            if not np.isfinite(slopes).all():
+                raise BadLoss(FloatingPointError, f"derivative({scores.tolist()}, {y}) of "
+                                                  f"{type(self.custom_loss).__name__} is not finite")
             for l in range(n):
                 e.derivative[l] = e.weight * <double> slopes[l]
         except BaseException as error:
-            e.error, e.failure = error, PYTHON
-            return False
-        for l in range(n):
-            if not isfinite(e.derivative[l]):
-                self.refuse_loss(f"derivative({scores.tolist()}, {y})", e)
-                return False
+            return blame(e, error)
         return True
 
 
@@ -505,9 +494,10 @@ cdef class Gradient(Rule):
         return 1.0 / self.regularization if self.regularization > 0.0 else INFINITY
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        gradient_move(&now.loss, &now.pace, step_size(&self.step, now.t + 1), self.regularization, &e.view, &e.move)
-        if now.keeps_square:
-            moved_square(&now.norms, &e.view, &e.move)
+        cdef double eta = step_size(&self.step, now.t + 1)
+        cdef Shift shift = gradient_shift(gradient_shrink(eta, self.regularization), eta, e.view.derivative)
+        shift_by(shift.shrink, shift.alpha, shift.offset, &e.move)
+        move_scalar(now, eta, &e.view, &e.move)
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         cdef double eta = step_size(&self.step, now.t + 1)
@@ -521,11 +511,6 @@ cdef class Gradient(Rule):
 
 cdef double PRECISION = 1e-15       # of the coefficient
 cdef double ROUNDING = 1e-7         # of slopes
-cdef double DUST = 1e-12            # of the largest coefficient that there could be: a smaller one is none
-
-
-class BadLoss(Exception):
-    """What is wrong with a loss, and what kind of an error that is."""
 
 
 @cython.final
@@ -547,21 +532,19 @@ cdef class ConvexStep:
         self.has_curvature = loss.has_curvature and not squared
 
     cdef double alpha(self, double z, double y, double k, double size, Example e) noexcept with gil:
-        """The coefficient; 0, with the reason in e.failure, if the loss fails. Some 50 calls at a kink."""
+        """The coefficient; 0, with the reason in e.failure, if the loss fails. Some 50 calls at a kink. k > 0."""
         try:
             return self.root(z, y, k, size)
-        except BadLoss as bad:
-            e.error, e.failure = bad.args, LOSS
         except BaseException as error:
-            e.error, e.failure = error, PYTHON
+            blame(e, error)
         return 0.0
 
     cdef double root(self, double z, double y, double k, double size) except? -1.0:
         """u > 0 goes down the slope: h(u) = side l'(z + side u k) rises from h(0) < 0; the root of u + size h(u)."""
         cdef double first = self.slope(z, y), side = 1.0 if first < 0.0 else -1.0
-        cdef double low = 0.0, low_h = -fabs(first), low_value = size * low_h
-        cdef double high = -low_value, high_h, high_value, largest = high
+        cdef double low = 0.0, low_h = -fabs(first), low_value = size * low_h, high = -low_value, high_h, high_value
         cdef double u, h, value, tolerance, wide = high, slope, low_weight = 1.0, high_weight = 1.0
+        cdef double dust = loss_dust(fabs(y) + fabs(z), k, high)
         cdef int rounds, slow = 0, before = 0
         if first == 0.0 or size == 0.0:
             return 0.0
@@ -572,7 +555,7 @@ cdef class ConvexStep:
         high_value = high + size * high_h
         for rounds in range(400):  # no-cython-lint
             tolerance = PRECISION * high
-            if high_value <= 0.0 or high - low <= tolerance or high <= DUST * largest:
+            if high_value <= 0.0 or high - low <= tolerance or high <= dust:
                 break
             if slow == 3:
                 u, slow, wide = 0.5 * (low + high), 0, high - low
@@ -581,7 +564,7 @@ cdef class ConvexStep:
                     high_weight * high_value - low_weight * low_value)
                 if self.has_curvature:
                     u, value = (high, high_value) if high_value < -low_value else (low, low_value)
-                    slope = 1.0 + size * k * self.asked("curvature", z + side * u * k, y)
+                    slope = 1.0 + size * k * asked(self.loss, "curvature", z + side * u * k, y)
                     u = u - value / slope if slope >= 1.0 else 0.5 * (low + high)
             u = min(max(u, low + 0.5 * tolerance), high - 0.5 * tolerance)      # so that the bracket closes
             h = side * self.slope(z + side * u * k, y)
@@ -598,80 +581,27 @@ cdef class ConvexStep:
             slow += 1
             if high - low <= 0.5 * wide:
                 slow, wide = 0, high - low
-        return side * high if high > DUST * largest else 0.0
+        return side * high if high > dust else 0.0
 
     cdef double slope(self, double z, double y) except? -1.0:
         """l'(z, y), or that of l^2."""
-        cdef double slope = self.asked("derivative", z, y), value
+        cdef double slope = asked(self.loss, "derivative", z, y), value
         if self.squared:
-            value = self.asked("value", z, y)
+            value = asked(self.loss, "value", z, y)
             if value < 0.0:
-                found = f"value({z:.6g}, {y:.6g}) of {self.name()} is {value:.6g} < 0"
+                found = f"value({z:.6g}, {y:.6g}) of {type(self.loss).__name__} is {value:.6g} < 0"
                 raise BadLoss(ValueError, f"its loss is squared, and {found}")
             slope *= 2.0 * value
         return slope
-
-    cdef double asked(self, name, double z, double y) except? -1.0:
-        cdef double answer = answer_of(self.loss, name, z, y)
-        if not isfinite(answer):
-            raise BadLoss(FloatingPointError, f"{name}({z:.6g}, {y:.6g}) of {self.name()} is {answer}")
-        return answer
-
-    def name(self):
-        return type(self.loss).__name__
 
     cdef int check_order(self, double first, double z, double side, double k, double u, double h, double w, double g,
                          double y) except -1:
         """h(u) <= g = h(w) for u < w, up to rounding: that of scores may be large beside a slope that is nearly 0."""
         if h - g > ROUNDING * fmax(fabs(first), fmax(fabs(h), fabs(g))):
-            raise BadLoss(
-                ValueError,
-                f"{self.name()} is not convex, and has no implicit step; with NORMA it works. Its derivative should "
-                f"not fall, and is {side * h:.6g} at {z + side * u * k:.6g} and {side * g:.6g} at "
-                f"{z + side * w * k:.6g} for y = {y:.6g}",
-            )
+            raise BadLoss(ValueError, f"{type(self.loss).__name__} is not convex, and has no implicit step; with NORMA "
+                          f"it works. Its derivative should not fall, and is {side * h:.6g} at {z + side * u * k:.6g} "
+                          f"and {side * g:.6g} at {z + side * w * k:.6g} for y = {y:.6g}")
         return 0
-
-
-# ---- Implicit steps over labels that have a kernel -------------------------------------------------
-# New coefficients a move the scores of all labels to z = s + K a, where K = k(x, x) kappa, and for offsets some of the
-# identity. The arg-min of I (8) over a is a = -size l'(z).
-
-cdef struct Related:
-    void* outputs               # `Outputs`, which know kappa
-    double* nodes               # their scratch
-    Py_ssize_t n                # labels
-    double k                    # k(x, x)
-    double alone                # what offsets add
-
-
-cdef void times(const Related* on, const double* a, double* out) noexcept nogil:
-    """out = K a."""
-    cdef Py_ssize_t l
-    memcpy(out, a, on.n * sizeof(double))
-    (<Outputs> on.outputs).apply(out, on.nodes)
-    for l in range(on.n):
-        out[l] = on.k * out[l] + on.alone * a[l]
-
-
-cdef void mismatch(const Related* on, const Loss* loss, Py_ssize_t y, double size, Example e,
-                   double* out) noexcept nogil:
-    """Scores z into e.derivative; out = a + size l'(z), which is to be 0; what the Hessian needs into the example."""
-    cdef Py_ssize_t l
-    cdef double* z = e.derivative
-    cdef double target
-    times(on, e.term.alpha, z)
-    for l in range(on.n):
-        z[l] += e.shrunk[l]
-    if loss.code == MULTICLASS_LOGISTIC:
-        softmax(z, on.n, e.probability)
-    for l in range(on.n):
-        target = 1.0 if l == y else -1.0
-        if loss.code == MULTICLASS_LOGISTIC:
-            out[l] = e.term.alpha[l] + size * (e.probability[l] - (1.0 if l == y else 0.0))
-        else:
-            out[l] = e.term.alpha[l] + size * loss_derivative(loss, z[l], target)
-            e.curvature[l] = loss_curvature(loss, z[l], target)
 
 
 cdef void eliminate(double* M, double* x, Py_ssize_t n) noexcept nogil:
@@ -697,100 +627,6 @@ cdef void eliminate(double* M, double* x, Py_ssize_t n) noexcept nogil:
         x[i] /= M[i * n + i]
 
 
-cdef void smooth_step(const Related* on, const Loss* loss, Py_ssize_t y, double whole, Example e) noexcept nogil:
-    """Newton's method for a + size l'(s + K a) = 0: in the inner product of K the gradient of a convex function.
-
-    A step is halved as long as it goes beyond the minimum of its line. O(n^3) for each. With a large size the logistic
-    loss is nearly a polyhedron, so the size grows from one at which it is not.
-    """
-    cdef Py_ssize_t l, m, n = on.n
-    cdef double* rest = e.work              # of the equation,
-    cdef double* way = rest + e.width       # the direction,
-    cdef double* image = way + e.width      # K times it,
-    cdef double* start = image + e.width    # a before
-    cdef double* jacobian = <double*> e.decision        # I + size K l'', transposed
-    cdef bint curved = loss.code == MULTICLASS_LOGISTIC         # otherwise the second step makes good for rounding
-    cdef double slope, share, largest, size = fmin(whole, 1.0 / (on.k + on.alone)) if curved else whole
-    cdef int rounds, halvings
-    mismatch(on, loss, y, size, e, rest)
-    for rounds in range(1000 if curved else 2):  # no-cython-lint
-        for m in range(n):                  # column m is size l'' (K e_m)
-            for l in range(n):
-                start[l] = on.k * (<Outputs> on.outputs).kappa(l, m) + (on.alone if l == m else 0.0)
-            if loss.code == MULTICLASS_LOGISTIC:
-                softmax_hessian_times(e.probability, start, n, size, image)
-            for l in range(n):
-                jacobian[l * n + m] = image[l] if loss.code == MULTICLASS_LOGISTIC else size * e.curvature[l] * start[l]
-            jacobian[m * n + m] += 1.0
-        for l in range(n):
-            way[l], start[l] = -rest[l], e.term.alpha[l]
-        eliminate(jacobian, way, n)
-        times(on, way, image)
-        slope, share, largest = -ok_dot(rest, image, n), 1.0, 0.0
-        for halvings in range(60):  # no-cython-lint
-            for l in range(n):
-                e.term.alpha[l] = start[l] + share * way[l]
-            mismatch(on, loss, y, size, e, rest)
-            if not ok_dot(rest, image, n) > 0.9 * slope:
-                break
-            share *= 0.5
-        for l in range(n):
-            largest = fmax(largest, fabs(share * way[l]))
-        if largest <= 1e-15 * size and size == whole:
-            break
-        if largest <= 0.1 * size and size < whole:
-            size = fmin(whole, 4.0 * size)
-            mismatch(on, loss, y, size, e, rest)
-    if loss.code == MULTICLASS_LOGISTIC:    # the sum over labels is 0
-        e.term.alpha[y] = 0.0
-        for l in range(n):
-            if l != y:
-                e.term.alpha[y] -= e.term.alpha[l]
-
-
-cdef void related_hinge_step(const Related* on, double rho, Py_ssize_t y, double size, Example e) noexcept nogil:
-    """The arg-min for a hinge: labels share `size`, a = size e_y - share, where rho Delta + z is largest.
-
-    All of it is at y first. It is moved from the label where that is least to the one where it is most, as far as they
-    become equal, until all that have a share are.
-    """
-    cdef Py_ssize_t l, up, down, n = on.n
-    cdef double* share = e.work
-    cdef double* level = share + e.width
-    cdef double* way = level + e.width
-    cdef double* image = way + e.width
-    cdef double step, length, largest = 0.0
-    for l in range(n):
-        share[l], way[l], level[l] = 0.0, 0.0, rho * e.distance[l] + e.shrunk[l]
-        largest = fmax(largest, fabs(level[l]))
-    share[y] = size
-    for _ in range(20000 * n):
-        up = down = y
-        for l in range(n):
-            if level[l] > level[up]:
-                up = l
-            if share[l] > 0.0 and (share[down] == 0.0 or level[l] < level[down]):
-                down = l
-        if level[up] - level[down] <= 1e-14 * largest:
-            break
-        length = on.k * (<Outputs> on.outputs).square_between(up, down) + 2.0 * on.alone
-        step = share[down]
-        if length * step > level[up] - level[down]:
-            step = (level[up] - level[down]) / length
-        share[up] += step
-        share[down] = share[down] - step if share[down] > step else 0.0
-        way[up], way[down] = -step, step
-        times(on, way, image)
-        way[up] = way[down] = 0.0
-        for l in range(n):
-            level[l] += image[l]
-    e.term.alpha[y] = 0.0
-    for l in range(n):
-        if l != y:
-            e.term.alpha[l] = -share[l] if share[l] > 1e-12 * size else 0.0
-            e.term.alpha[y] -= e.term.alpha[l]
-
-
 # ---- Implicit updates: ILK and SILK --------------------------------------------------------------
 
 @cython.final
@@ -803,6 +639,7 @@ cdef class Implicit(Rule):
     cdef public double penalty          # C of I
     cdef ConvexStep own                 # of a Python loss, or None
     cdef bint solves                    # whether labels that have a kernel all move
+    cdef Outputs outputs                # the labels
 
     def __init__(self, step, **parameters):
         self.looks_at_shrunk = True
@@ -812,7 +649,7 @@ cdef class Implicit(Rule):
         self.own, self.asks_loss = ConvexStep(loss), True
 
     cdef int stand_on(self, Function function) except -1:
-        self.solves = self.moves_all and function.outputs.n_nodes != 0
+        self.outputs, self.solves = function.outputs, self.moves_all and function.outputs.n_nodes != 0
         return 0
 
     cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
@@ -826,43 +663,36 @@ cdef class Implicit(Rule):
         return self.penalty / self.regularization if self.regularization > 0.0 else INFINITY
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        e.view.score += (self.shrink(now.t + 1, e) - 1.0) * e.view.bare
-        if self.asks_loss:
-            self.move_by_asking(now, e)
-        else:
-            implicit_move(&now.loss, &now.pace, step_size(&self.step, now.t + 1), self.regularization, self.penalty,
-                          now.has_offset, &e.view, &e.move)
-        if now.keeps_square:
-            moved_square(&now.norms, &e.view, &e.move)
-
-    cdef void move_by_asking(self, const Standing* now, Example e) noexcept nogil:
-        """The same of a Python loss."""
-        cdef double eta = step_size(&self.step, now.t + 1), shrink = implicit_shrink(eta, self.regularization)
-        cdef double k = implicit_kernel(shrink, e.view.offsets if now.has_offset else 0.0, e.view.k), alpha = 0.0
+        """e.view.score becomes that of the shrunk hypothesis. The scalar of a nu-loss moves explicitly, by its gradient
+        at f_t."""
+        cdef double shrink = self.shrink(now.t + 1, e), size = step_size(&self.step, now.t + 1) * self.penalty
+        cdef double offsets = e.view.offsets if now.has_offset else 0.0, k = implicit_kernel(shrink, offsets, e.view.k)
+        cdef double alpha = 0.0
         cdef Shift shift
-        if k > 0.0:
-            alpha = self.own.alpha(e.view.score, e.view.target, k, shrink * eta * self.penalty * e.view.weight, e)
-        shift = implicit_shift_by(shrink, alpha)
-        shift_by(&shift, &e.move)
+        e.view.score += (shrink - 1.0) * e.view.bare
+        if self.asks_loss:
+            if k > 0.0:
+                alpha = self.own.alpha(e.view.score, e.view.target, k, shrink * size * e.view.weight, e)
+            shift_by(shrink, alpha, alpha / shrink, &e.move)
+            return
+        shift = implicit_shift(&now.loss, shrink, size * e.view.weight, offsets, e.view.score, e.view.target, e.view.k)
+        shift_by(shift.shrink, shift.alpha, shift.offset, &e.move)
+        move_scalar(now, size, &e.view, &e.move)
 
     cdef void move_all(self, const Standing* now, Outputs outputs, Py_ssize_t y, double k, Example e) noexcept nogil:
         cdef double eta = step_size(&self.step, now.t + 1), shrink = self.shrink(now.t + 1, e)
         cdef double size = shrink * eta * self.penalty * e.weight
+        cdef double own = implicit_kernel(shrink, 1.0 if now.has_offset else 0.0, k)
         cdef Py_ssize_t l, n = outputs.n
-        cdef Related related
-        e.view.k = k
         e.move.transform[0][0] = shrink
-        move_scalar(&now.loss, &now.pace, eta * self.penalty, e.weight, e.view.scalar_gradient, e.view.compared,
-                    &e.move)
-        k = implicit_kernel(shrink, 1.0 if now.has_offset else 0.0, k)
-        if k > 0.0 and size > 0.0 and outputs.n_nodes == 0:
-            self.over_all_labels(now, n, y, k, size, e)
-        elif k > 0.0 and size > 0.0:
-            related = Related(<void*> outputs, e.nodes, n, e.view.k, k - e.view.k)
+        move_scalar(now, eta * self.penalty, &e.view, &e.move)
+        if own > 0.0 and size > 0.0 and outputs.n_nodes == 0:
+            self.over_all_labels(now, n, y, own, size, e)
+        elif own > 0.0 and size > 0.0:
             if now.loss.code == MULTICLASS_LOGISTIC or now.loss.code == MULTICLASS_SQUARED:
-                smooth_step(&related, &now.loss, y, size, e)
+                self.smooth_step(&now.loss, y, k, own - k, size, e)
             else:
-                related_hinge_step(&related, now.loss.scalar, y, size, e)
+                self.related_hinge_step(now.loss.scalar, y, k, own - k, size, e)
         for l in range(n):
             e.term.offset[l] = 1.0 / shrink * e.term.alpha[l]
 
@@ -870,6 +700,7 @@ cdef class Implicit(Rule):
                               Example e) noexcept nogil:
         """The arg-min over all labels, for the delta kernel. O(n), for exact hinges O(n log n)."""
         cdef Py_ssize_t l
+        cdef double level, largest = 0.0
         cdef double* violation = e.work
         if now.loss.code == MULTICLASS_SQUARED:
             for l in range(n):
@@ -881,18 +712,141 @@ cdef class Implicit(Rule):
             softmax_step(e.shrunk, y, n, k, size, e.work, e.term.alpha)
             return
         for l in range(n):
-            violation[l] = now.loss.scalar * e.distance[l] + e.shrunk[l] - e.shrunk[y]
-        hinge_step(violation, y, n, k, size, e.work + e.width, e.term.alpha)
+            level = now.loss.scalar * e.distance[l] + e.shrunk[l]
+            violation[l], largest = level - e.shrunk[y], fmax(largest, fabs(level))
+        hinge_step(violation, y, n, k, size, loss_dust(largest, k, size), e.work + e.width, e.term.alpha)
+
+    # ---- Labels that have a kernel ------------------------------------------------------------
+    # New coefficients a move the scores of all labels to z = s + K a, where K = k(x, x) kappa, and for offsets `alone`
+    # times the identity. The arg-min of I (8) over a is a = -size l'(z).
+
+    cdef void times(self, const double* a, double k, double alone, Example e, double* out) noexcept nogil:
+        """out = K a."""
+        cdef Py_ssize_t l, n = self.outputs.n
+        memcpy(out, a, n * sizeof(double))
+        self.outputs.apply(out, e.nodes)
+        for l in range(n):
+            out[l] = k * out[l] + alone * a[l]
+
+    cdef void mismatch(self, const Loss* loss, Py_ssize_t y, double k, double alone, double size, Example e,
+                       double* out) noexcept nogil:
+        """out = a + size l'(z), which is to be 0; what the Hessian needs into the example."""
+        cdef Py_ssize_t l, n = self.outputs.n
+        cdef double* z = e.derivative
+        self.times(e.term.alpha, k, alone, e, z)
+        for l in range(n):
+            z[l] += e.shrunk[l]
+        differentiate_labels(loss, z, y, n, size, e, out)
+        for l in range(n):
+            out[l] += e.term.alpha[l]
+
+    cdef void smooth_step(self, const Loss* loss, Py_ssize_t y, double k, double alone, double whole,
+                          Example e) noexcept nogil:
+        """Newton's method for a + size l'(s + K a) = 0: in the inner product of K the gradient of a convex function.
+
+        A step is halved as long as it goes beyond the minimum of its line. O(n^3) for each. With a large size the
+        logistic loss is nearly a polyhedron, so the size grows from one at which it is not.
+        """
+        cdef Py_ssize_t l, m, n = self.outputs.n
+        cdef double* rest = e.work              # of the equation,
+        cdef double* way = rest + e.width       # the direction,
+        cdef double* image = way + e.width      # K times it,
+        cdef double* start = image + e.width    # a before
+        cdef double* jacobian = <double*> e.decision        # I + size K l'', transposed
+        cdef bint curved = loss.code == MULTICLASS_LOGISTIC         # otherwise the second step makes good for rounding
+        cdef double slope, share, largest, size = fmin(whole, 1.0 / (k + alone)) if curved else whole
+        cdef int rounds, halvings
+        self.mismatch(loss, y, k, alone, size, e, rest)
+        for rounds in range(1000 if curved else 2):  # no-cython-lint
+            for m in range(n):                  # column m is size l'' (K e_m)
+                for l in range(n):
+                    start[l] = k * self.outputs.kappa(l, m) + (alone if l == m else 0.0)
+                if curved:
+                    softmax_hessian_times(e.probability, start, n, size, image)
+                for l in range(n):
+                    jacobian[l * n + m] = image[l] if curved else e.curvature[l] * start[l]
+                jacobian[m * n + m] += 1.0
+            for l in range(n):
+                way[l], start[l] = -rest[l], e.term.alpha[l]
+            eliminate(jacobian, way, n)
+            self.times(way, k, alone, e, image)
+            slope, share, largest = -ok_dot(rest, image, n), 1.0, 0.0
+            for halvings in range(60):  # no-cython-lint
+                for l in range(n):
+                    e.term.alpha[l] = start[l] + share * way[l]
+                self.mismatch(loss, y, k, alone, size, e, rest)
+                if not ok_dot(rest, image, n) > 0.9 * slope:
+                    break
+                share *= 0.5
+            for l in range(n):
+                largest = fmax(largest, fabs(share * way[l]))
+            if largest <= 1e-15 * size and size == whole:
+                break
+            if largest <= 0.1 * size and size < whole:
+                size = fmin(whole, 4.0 * size)
+                self.mismatch(loss, y, k, alone, size, e, rest)
+        if curved:                              # the sum over labels is 0
+            e.term.alpha[y] = 0.0
+            for l in range(n):
+                if l != y:
+                    e.term.alpha[y] -= e.term.alpha[l]
+
+    cdef void related_hinge_step(self, double rho, Py_ssize_t y, double k, double alone, double size,
+                                 Example e) noexcept nogil:
+        """The arg-min for a hinge: labels share `size`, a = size e_y - share, where rho Delta + z is largest.
+
+        All of it is at y first. It is moved from the label where that is least to the one where it is most, as far as
+        they become equal, until all that have a share are.
+        """
+        cdef Py_ssize_t l, up, down, n = self.outputs.n
+        cdef double* share = e.work
+        cdef double* level = share + e.width
+        cdef double* way = level + e.width
+        cdef double* image = way + e.width
+        cdef double step, length, dust, largest = 0.0
+        for l in range(n):
+            share[l], way[l], level[l] = 0.0, 0.0, rho * e.distance[l] + e.shrunk[l]
+            largest = fmax(largest, fabs(level[l]))
+        share[y], dust = size, loss_dust(largest, k + alone, size)
+        for _ in range(20000 * n):
+            up = down = y
+            for l in range(n):
+                if level[l] > level[up]:
+                    up = l
+                if share[l] > 0.0 and (share[down] == 0.0 or level[l] < level[down]):
+                    down = l
+            if level[up] - level[down] <= 1e-14 * largest:
+                break
+            length = k * self.outputs.square_between(up, down) + 2.0 * alone
+            step = share[down]
+            if length * step > level[up] - level[down]:
+                step = (level[up] - level[down]) / length
+            share[up] += step
+            share[down] = share[down] - step if share[down] > step else 0.0
+            way[up], way[down] = -step, step
+            self.times(way, k, alone, e, image)
+            way[up] = way[down] = 0.0
+            for l in range(n):
+                level[l] += image[l]
+        e.term.alpha[y] = 0.0
+        for l in range(n):
+            if l != y:
+                e.term.alpha[l] = -share[l] if share[l] > dust else 0.0
+                e.term.alpha[y] -= e.term.alpha[l]
 
 
-# ---- Margins: passive-aggressive updates, ROMMA, Ballseptron, ALMA, Projectrons ------------------
+# ---- Margins: passive-aggressive updates, ROMMA, Ballseptron, ALMA -------------------------------
 
 cdef double NO_CAP = 1e308              # no coefficient is larger
 
 
 @cython.final
 cdef class Aggressive(Rule):
-    """The shortest way to no loss, or to less: passive-aggressive, and the projections of H."""
+    """The shortest way to no loss, or to less: passive-aggressive, and the projections of H.
+
+    It is the implicit hinge step without regularization. PA has no cap, PA-I the cap C, PA-II (`squared`) none, but a
+    kernel larger by 1 / (2 C).
+    """
 
     forms = DIRECTIONS
 
@@ -907,59 +861,84 @@ cdef class Aggressive(Rule):
         self.own, self.asks_loss = ConvexStep(loss, self.squared), True
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        cdef double k = e.view.k + (e.view.offsets if now.has_offset else 0.0)
+        cdef View* view = &e.view
+        cdef double k = view.k + (view.offsets if now.has_offset else 0.0), size = self.penalty * view.weight
+        cdef double alpha = 0.0
+        cdef Loss loss = now.loss
         if self.asks_loss:
-            stand_still(&e.move)
             if k > 0.0:
-                e.move.offset = self.own.alpha(e.view.score, e.view.target, k, self.penalty * e.view.weight, e)
-                e.move.alpha[0] = e.move.offset
-        else:
-            aggressive_move(&now.loss, self.penalty, self.squared, now.has_offset, &e.view, &e.move)
-        if now.keeps_square:
-            moved_square(&now.norms, &e.view, &e.move)
-
-
-cdef struct Relaxation:
-    bint starts_anew                    # the hypothesis is too long to go on with
+                alpha = self.own.alpha(view.score, view.target, k, size, e)
+            shift_by(1.0, alpha, alpha, &e.move)
+            return
+        if loss.code == SQUARED_INSENSITIVE:
+            loss.code = INSENSITIVE                 # the same tube to reach
+        if self.squared:
+            k += 0.5 / size if size > 0.0 else 1e300
+            size = NO_CAP
+        if k > 0.0 and view.weight > 0.0:
+            alpha = loss_implicit(&loss, view.score, view.target, k, size)
+        shift_by(1.0, alpha, alpha, &e.move)
 
 
 @cython.final
 cdef class Relaxed(Rule):
-    """ROMMA."""
+    """ROMMA (Li and Long): the shortest w with y w.x >= 1 and w.w_t >= |w_t|^2.
+
+    Both constraints are met with equality, w = c w_t + d x, unless the first alone implies the other (or, for w
+    parallel to x, there is nothing to solve): then w = y x / |x|^2.  So it is where nothing separates the examples, and
+    |w| |x| would exceed 1e5: the error of |w|^2 is about 1e-16 |w|^2 |x|^2 of it. Then the hypothesis starts anew.
+    """
 
     forms = ("OneOutput",)
 
     cdef public bint aggressive         # below margin 1, not after mistakes only
 
     cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
-        return sizeof(Relaxation)
+        """Whether it starts anew."""
+        return sizeof(bint)
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        (<Relaxation*> e.decision).starts_anew = relaxed_move(self.aggressive, now.norms.square, &e.view, &e.move)
-        if now.keeps_square:
-            moved_square(&now.norms, &e.view, &e.move)
+        cdef bint* starts_anew = <bint*> e.decision
+        cdef double y = e.view.target, f = e.view.bare, k = e.view.k, square = now.norms.square, product = k * square
+        cdef double rest = product - f * f, c, d
+        stand_still(&e.move)
+        starts_anew[0] = False
+        # Within 1e-12 of the margin there is only rounding to make good for.
+        if k <= 0.0 or e.view.weight <= 0.0 or (y * f >= 1.0 - 1e-12 if self.aggressive else y * f > 0.0):
+            return
+        if y * f < product and rest > 1e-12 * product:
+            c, d = (product - y * f) / rest, square * (y - f) / rest
+            starts_anew[0] = (c * c * square + 2.0 * c * d * f + d * d * k) * k > 1e10
+            if not starts_anew[0]:
+                e.move.transform[0][0], e.move.alpha[0] = c, d
+                return
+        e.move.transform[0][0], e.move.alpha[0] = 0.0, y / k
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
-        if (<Relaxation*> e.decision).starts_anew:
+        if (<bint*> e.decision)[0]:
             self.status = RESTARTED
 
 
 @cython.final
 cdef class Ball(Rule):
-    """Ballseptron."""
+    """Ballseptron (Shalev-Shwartz and Singer): the Perceptron's update with a point of the ball around x.
+
+    After a mistake that is x itself.  If x is on the right side but the hyperplane cuts its ball, it is the point that
+    is farthest on the wrong side, x - y r w / |w|, and w + y x - r w / |w| = (1 - r / |w|) w + y x.
+    """
 
     forms = ("OneOutput",)
 
     cdef public double radius           # of the ball
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        ball_move(self.radius, now.norms.square, &e.view, &e.move)
-        if now.keeps_square:
-            moved_square(&now.norms, &e.view, &e.move)
-
-
-cdef struct Correction:
-    double corrections                  # so far, this one included
+        cdef double length = sqrt(now.norms.square), margin = e.view.target * e.view.bare
+        stand_still(&e.move)
+        if e.view.k <= 0.0 or e.view.weight <= 0.0 or margin > self.radius * length:
+            return
+        if margin > 0.0:
+            e.move.transform[0][0] = 1.0 - self.radius / length
+        e.move.alpha[0] = e.view.target
 
 
 @cython.final
@@ -974,61 +953,14 @@ cdef class Approximate(Rule):
     cdef public double penalty          # C
     cdef public double corrections      # updates so far
 
-    cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
-        return sizeof(Correction)
-
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        cdef Correction* next = <Correction*> e.decision
         cdef double k = self.corrections + 1.0
         stand_still(&e.move)
-        next.corrections = self.corrections
         if e.view.k > 0.0 and e.view.weight > 0.0 and e.view.target * e.view.bare <= self.threshold / sqrt(k):
             e.move.alpha[0] = e.view.target * self.penalty / sqrt(k)
-            next.corrections = k
-        if now.keeps_square:
-            moved_square(&now.norms, &e.view, &e.move)
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
-        self.corrections = (<Correction*> e.decision).corrections
-
-
-@cython.final
-cdef class Projected(Rule):
-    """Projectron and Projectron++ (Orabona, Keshet, Caputo): a Perceptron whose updates the terms that are there take
-    over.
-
-    The budget projects what does not enter. After a margin error, 0 < y f(x) < 1, the update is projected in any case,
-    and as large as it safely may be: with loss l and p = |P k(x, .)|^2, where delta^2 = k(x, x) - p is out of reach,
-    tau = min(l / p, 2 (l - delta^2 / eta) / p, 1), none if that is negative.
-    """
-
-    forms = ("OneOutput", "LabelPair")
-
-    cdef public double tolerance        # eta of margin errors; 0 leaves them alone
-    cdef ProjectingBudget budget
-
-    cdef int stand_on(self, Function function) except -1:
-        self.budget = function.terms.budget
-        self.budget.let_candidates_yield()
-        return 0
-
-    cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        cdef double y = -1.0 if e.view.derivative > 0.0 else 1.0, loss = 1.0 - y * e.view.score, part, reached, tau
-        stand_still(&e.move)
-        if e.view.derivative == 0.0 or e.view.k <= 0.0:
-            return
-        if loss >= 1.0:
-            e.move.alpha[0] = -e.view.derivative
-            return
-        # Of a pair of labels, view.k is that of both.
-        part, e.term.looked_at = 1.0, self.tolerance > 0.0
-        if e.term.looked_at:
-            part = self.budget.look(e.values, e.view.k / e.view.offsets, e.for_budget)
-        reached = e.view.k * (1.0 - part)
-        if reached > 0.0 and loss > e.view.k * part / self.tolerance:
-            tau = fmin(1.0, fmin(loss, 2.0 * (loss - e.view.k * part / self.tolerance)) / reached)
-            e.move.alpha[0] = -e.view.derivative * tau
-            e.term.stays_out = True
+        self.corrections += e.term.enters
 
 
 # ---- Coefficients that move again: LASVM ----------------------------------------------------------
@@ -1052,12 +984,6 @@ cdef struct Pair:
     # Two terms for a step: each a slot, or NOBODY
     Py_ssize_t up                       # the coefficient that may grow with the largest gradient
     Py_ssize_t down                     # the one that may shrink with the smallest
-
-
-cdef struct Admission:
-    # What is decided about an example
-    double bound                        # of its coefficient
-    double own                          # its k(x, x)
 
 
 cdef class SMO(Rule):
@@ -1096,8 +1022,6 @@ cdef class SMO(Rule):
         self.terms.keeps_zeros = self.dictionary.keeps_order = True
         return 0
 
-    # ---- Numbers of the terms -----------------------------------------------------------------
-
     cdef double* alpha(self) noexcept nogil:
         return <double*> self.terms.table.data
 
@@ -1111,19 +1035,14 @@ cdef class SMO(Rule):
         """Kernel values of a term with all slots."""
         return <double*> self.kernel_values.data + slot * self.kernel_values.capacity
 
-    # ---- Whether an example enters ------------------------------------------------------------
-
-    cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
-        return sizeof(Admission)
+    cdef double bound(self, Example e) noexcept nogil:
+        return e.view.target * self.penalty * e.view.weight
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
-        """O(terms)."""
-        cdef Admission* next = <Admission*> e.decision
+        cdef double bound = self.bound(e)
         stand_still(&e.move)
-        next.bound, next.own = e.view.target * self.penalty * e.view.weight, e.view.k
-        if next.own > 0.0 and next.bound != 0.0 and (
-                self.admits or self.is_wanted(e.view.target - e.view.bare, next.bound)):
-            e.move.alpha[0] = next.bound        # of its size; `follow` says what it is
+        if e.view.k > 0.0 and bound != 0.0 and (self.admits or self.is_wanted(e.view.target - e.view.bare, bound)):
+            e.move.alpha[0] = bound             # of its size; `follow` says what it is
 
     cdef bint is_wanted(self, double gradient, double bound) noexcept nogil:
         """Whether it makes a pair that is worth a step, or there is nobody to make one with, and few wait for that."""
@@ -1135,37 +1054,33 @@ cdef class SMO(Rule):
         return self.gradient()[pair.up] - gradient > self.tolerance
 
     cdef bint is_finite(self, Example e) noexcept nogil:
-        cdef Admission* next = <Admission*> e.decision
-        return fabs(next.bound) * next.own < 1e150      # so that gradients stay finite
+        return fabs(self.bound(e)) * e.view.k < 1e150   # so that gradients stay finite
 
     cdef void accept(self, const Standing* now, Py_ssize_t labels, double* offset, Example e) noexcept nogil:
         self.offset = offset
         self.rows_gap = 0.0
 
-    # ---- Steps --------------------------------------------------------------------------------
-
     cdef void follow(self, Scratch w, Example e) noexcept nogil:
-        """O(terms)."""
         if w.piece.slot >= 0:
-            self.process(w.piece, <Admission*> e.decision)
+            self.process(w.piece, self.bound(e), e.view.k)
         self.reprocess()
 
-    cdef void process(self, Piece piece, const Admission* admitted) noexcept nogil:
+    cdef void process(self, Piece piece, double bound, double own) noexcept nogil:
         """The example has entered a slot: a step with the best partner."""
         cdef Py_ssize_t other, slot = piece.slot, start = self.dictionary.start
         cdef double* row = self.row(slot)
-        cdef double gradient = 1.0 if admitted.bound > 0.0 else -1.0
+        cdef double gradient = 1.0 if bound > 0.0 else -1.0
         cdef Pair pair
         self.alpha()[slot] = 0.0
-        self.dictionary.candidates_values(piece, slot, admitted.own, row + start)
+        self.dictionary.candidates_values(piece, slot, own, row + start)
         for other in range(start, self.dictionary.stop):
             if not self.terms.holds(other):
                 row[other] = 0.0
             self.row(other)[slot] = row[other]
             gradient -= self.alpha()[other] * row[other]
-        self.gradient()[slot], self.bounds()[slot] = gradient, admitted.bound
+        self.gradient()[slot], self.bounds()[slot] = gradient, bound
         pair = self.best_pair()
-        if admitted.bound > 0.0:
+        if bound > 0.0:
             pair.up = slot
         else:
             pair.down = slot
@@ -1184,13 +1099,10 @@ cdef class SMO(Rule):
 
     cdef void place_offset(self, Pair pair) noexcept nogil:
         """Halfway between the two gradients; as long as there is one class, at that one."""
-        cdef double* g = self.gradient()
-        if pair.up != NOBODY and pair.down != NOBODY:
-            self.offset[0] = 0.5 * (g[pair.up] + g[pair.down])
-        elif pair.up != NOBODY:
-            self.offset[0] = g[pair.up]
-        elif pair.down != NOBODY:
-            self.offset[0] = g[pair.down]
+        cdef Py_ssize_t up = pair.down if pair.up == NOBODY else pair.up
+        cdef Py_ssize_t down = pair.up if pair.down == NOBODY else pair.down
+        if up != NOBODY:
+            self.offset[0] = 0.5 * (self.gradient()[up] + self.gradient()[down])
 
     cdef Pair best_pair(self) noexcept nogil:
         """The pair whose gradients are farthest apart. O(terms).
@@ -1281,14 +1193,11 @@ cdef class SMO(Rule):
         largest, smallest = self.extremes()
         return max(self.rows_gap, largest - smallest)
 
-    # ---- State --------------------------------------------------------------------------------
-
     def stored(self):
         gradients, bounds = self.numbers.array[:, self.dictionary.saved_slots()]
         return {"gradients": gradients, "bounds": bounds}
 
     def fits(self, state):
-        """ValueError unless coefficients are within their bounds."""
         bounds = state["bounds"]
         share = state["coefficients"][0] * np.sign(bounds)
         if not (bounds != 0).all() or (share < 0).any() or (share > np.abs(bounds)).any():

@@ -38,7 +38,7 @@ import numpy as np
 
 from onlinekernels._core.arrays import check_array
 
-__all__ = ["Array", "assign", "at_least", "Buffer", "checked", "Count", "distinct", "Flag", "Items", "Inlined",
+__all__ = ["Array", "assign", "at_least", "Buffer", "check_state", "checked", "Count", "distinct", "Flag", "Items", "Inlined",
            "lower_triangular", "not_negative", "Number", "ordered", "Part", "Parts", "positive", "positive_definite",
            "Record", "restore", "shares", "Size", "state_of", "within"]
 
@@ -341,6 +341,17 @@ def checked(owner, state):
         if hasattr(part, "fits"):
             part.fits(values[prefix])
     return {prefix + name: value for prefix, own_values in values.items() for name, value in own_values.items()}
+
+
+def check_state(owner):
+    """Assert what must always hold: an object like it, and each of its parts, could go on from what it keeps."""
+    checked(owner, state_of(owner))
+    for field in owner.FIELDS:
+        if isinstance(field, (Part, Parts)) and field.is_kept(owner):
+            parts = getattr(owner, field.name)
+            for part in parts.values() if isinstance(field, Parts) else [parts]:
+                if hasattr(part, "_check"):
+                    part._check()
 
 
 def restore(owner, state):

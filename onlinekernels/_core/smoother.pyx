@@ -13,11 +13,10 @@ cimport cython
 from libc.math cimport INFINITY, log, sqrt
 from libc.string cimport memcpy
 from onlinekernels._core.arrays cimport array_data
-from onlinekernels._core.arrays import check_array
 from onlinekernels._core.backend cimport Backend
 from onlinekernels._core.combiners cimport IntervalTracker
 from onlinekernels._core.transforms cimport Ranks, Scaler
-from onlinekernels._core.schema import restore, state_of
+from onlinekernels._core.schema import Array, Buffer, Count, Part, not_negative
 from onlinekernels._core.transforms import too_large
 from onlinekernels._core.formulas.hashing cimport reservoir_slot
 from onlinekernels._core.formulas.vecmath cimport (ok_distance_row, ok_dot, ok_exp_array, ok_gather, ok_l1_block,
@@ -57,8 +56,7 @@ cdef object DOUBLE = np.dtype(np.float64)
 cdef enum:
     SCORES = 2000       # that a threshold is the quantile of
     LATEST = 100        # scores of these that the sample begins with
-    # rows at most before scores are worth remembering: those of few rows are too low, and would stay
-    YOUNG = 500
+    YOUNG = 500         # rows at most before scores are worth remembering: those of few are too low, and would stay
 
 TASKS = {"numbers": NUMBERS, "labels": LABELS, "density": DENSITY}
 
@@ -72,8 +70,30 @@ def squares_of(const double[:, ::1] points):
     return np.asarray(squares)
 
 
+cdef struct Block:
+    # Some rows, and what is computed of them on the way.
+    Py_ssize_t m                # how many
+    double* rows                # (m, features): about the origin
+    double* squares             # (m): of their lengths
+    double* table               # (m, stride): distances to the rows that are kept
+    Py_ssize_t stride
+    # Of one average
+    Py_ssize_t* index           # slots that count,
+    double* share               # their weights,
+    double* gathered            # and what they say
+    double* ones
+    double* sums
+    # If they are learned
+    double* own                 # (m, m): distances to each other
+    double* transposed              # (features, m): the rows, with a row for each feature
+    Py_ssize_t* slots           # (m): where they go, -1 for nowhere
+
+
+@cython.final
 cdef class LocalScratch(Memory):
     """Memory of a block."""
+
+    cdef Block block
 
     cdef int reserve(self, LocalRows local, Py_ssize_t m, Py_ssize_t n, Py_ssize_t outputs, bint learning) except -1:
         """Room for m rows, n distances of each, and so many outputs. O(n), unless it is new."""
@@ -106,13 +126,11 @@ cdef class LocalRows:
     Parameters
     ----------
     task : "numbers", "labels" or "density"
-    n_features : int
-    targets : int
-        Numbers that a row says; 1 for labels.
+    n_features, targets : int
+        Numbers that a row has, and that it says; 1 for labels.
     rate : float
-        k = exp(-rate |x - z|^2), or exp(-rate |x - z|_1).
+        k = exp(-rate |x - z|^2), or exp(-rate |x - z|_1) for city-block distances.
     city_block : bool
-        Whether distances are |x - z|_1.
     size : int
         How many rows are kept.
     uniform, memory, seed
@@ -120,6 +138,32 @@ cdef class LocalRows:
     neighbour : int
         Distances are in units of that to so near a row; 0 for none.
     """
+
+    cdef readonly int task
+    cdef readonly Py_ssize_t n_features, targets, size, neighbour
+    cdef readonly double rate
+    cdef readonly bint city_block, uniform
+    cdef readonly long long memory
+    cdef readonly long long t               # rows so far, but for those that were held back
+    cdef readonly unsigned long long seed
+    cdef readonly object origin             # what rows are kept about: the first one
+    cdef readonly object points             # (room, features)
+    # (features, room): the same with a row for each feature; None if nobody looks at it so
+    cdef readonly object columns
+    cdef readonly object squares, values, weights
+    cdef readonly object running_errors      # (targets + 1): fading sums of squared errors, and of their weights
+    cdef double* O                          # of `origin`
+    cdef double* P                          # of `points`
+    cdef double* C                          # of `columns`, or NULL
+    cdef double* q                          # of `squares`
+    cdef double* V                          # of `values`
+    cdef double* w                          # of `weights`
+    cdef double* errors                     # of `running_errors`
+    cdef Py_ssize_t capacity                    # rows that there is room for
+    cdef Py_ssize_t weighted                # rows that are kept with another weight than 1
+    cdef LocalScratch scratch               # of the block that is open,
+    cdef Py_ssize_t outputs                 # of its rows
+    cdef list spare                         # scratch that no call has at present
 
     def __init__(self, task, Py_ssize_t n_features, Py_ssize_t targets, double rate, bint city_block, Py_ssize_t size,
                  bint uniform=False, long long memory=0, unsigned long long seed=0, Py_ssize_t neighbour=0):
@@ -188,28 +232,25 @@ cdef class LocalRows:
         if n == 0:
             return 0
         if m == 1:                              # to let others go on meanwhile would take longer
-            self.measure_one(w, n)
-        elif self.city_block:
+            self.measure_rows(w, n)
+        elif self.city_block or self.C != NULL:
             with nogil:
-                ok_l1_block(w.rows, m, self.P, n, d, w.table, w.stride)
-        elif self.C != NULL:
-            with nogil:
-                ok_distance_block(w.rows, w.squares, m, self.C, self.capacity, self.q, n, d, w.table, w.stride)
+                self.measure_rows(w, n)
         else:
             matmul(scratch.array(<char*> w.rows, m, d, DOUBLE), self.points[:n].T,
-                      scratch.array(<char*> w.table, m, w.stride, DOUBLE)[:, :n])
+                   scratch.array(<char*> w.table, m, w.stride, DOUBLE)[:, :n])
             with nogil:
                 for i in range(m):
                     ok_distance_row(w.table + i * w.stride, self.q, w.squares[i], 1.0, w.table + i * w.stride, n)
         return 0
 
-    cdef void measure_one(self, Block* w, Py_ssize_t n) noexcept nogil:
-        """The same for a single row, without numpy. O(n d)."""
+    cdef void measure_rows(self, Block* w, Py_ssize_t n) noexcept nogil:
+        """The same without numpy; of many features for a single row. O(m n d)."""
         cdef Py_ssize_t d = self.n_features
         if self.city_block:
-            ok_l1_block(w.rows, 1, self.P, n, d, w.table, w.stride)
+            ok_l1_block(w.rows, w.m, self.P, n, d, w.table, w.stride)
         elif self.C != NULL:
-            ok_distance_block(w.rows, w.squares, 1, self.C, self.capacity, self.q, n, d, w.table, w.stride)
+            ok_distance_block(w.rows, w.squares, w.m, self.C, self.capacity, self.q, n, d, w.table, w.stride)
         else:
             ok_times_rows(self.P, d, n, d, w.rows, w.table)
             ok_distance_row(w.table, self.q, w.squares[0], 1.0, w.table, n)
@@ -311,24 +352,6 @@ cdef class LocalRows:
         """The block is over. O(1)."""
         self.scratch.block.m = 0
 
-    def learn(self, const double[:, ::1] X, const double[:, ::1] Y, const double[::1] weights, double[:, ::1] scores,
-              double[:, ::1] deviations):
-        """Scores and deviations just before each row, which is learned; all is checked, and Y has a row for each.
-
-        After an error `t` says how far it got.
-        """
-        cdef Py_ssize_t i, done = 0, rows, n = X.shape[0]
-        while done < n:
-            rows = min(n - done, self.most_rows())
-            self.open(&X[done, 0] if self.n_features else NULL, rows, scores.shape[1])
-            with nogil:
-                for i in range(rows):
-                    self.test_row(i, &scores[done + i, 0] if scores.shape[1] else NULL, &deviations[done + i, 0])
-                    self.train_row(i, &Y[done + i, 0], weights[done + i], &scores[done + i, 0]
-                                   if scores.shape[1] else NULL)
-                self.commit()
-            done += rows
-
     # ---- Predicting ---------------------------------------------------------------------------
 
     cdef int evaluate(self, const double* X, Py_ssize_t m, Py_ssize_t outputs, double* scores,
@@ -361,18 +384,8 @@ cdef class LocalRows:
                 self.spare.append(scratch)
         return 0
 
-    def scores(self, const double[:, ::1] X, Py_ssize_t outputs):
-        """(scores, deviations) as of now."""
-        cdef Py_ssize_t m = X.shape[0]
-        found, deviations = np.zeros((m, outputs)), np.zeros((m, self.targets))
-        if m:
-            self.evaluate(&X[0, 0] if self.n_features else NULL, m, outputs, <double*> array_data(found),
-                          <double*> array_data(deviations))
-        return found, deviations
-
     cdef void average(self, double* distance, Py_ssize_t n, const double* errors, Block* w, double* out,
-                      Py_ssize_t outputs,
-                      double* spread) noexcept nogil:
+                      Py_ssize_t outputs, double* spread) noexcept nogil:
         """What rows at these distances say together; distances of rows without weight are lost."""
         cdef Py_ssize_t i, j, chosen
         cdef double nearest, rate = self.rate, total, all_weights = 0.0
@@ -458,42 +471,40 @@ cdef class LocalRows:
             self.start_at(origin, self.running_errors)
         self.keep(points, squares, self.values, self.weights, columns)
 
-    def state(self):
-        """What is kept, by name."""
-        n = self.n
-        found = {"t": int(self.t), "points": self.points[:n].copy(), "values": self.values[:n].copy(),
-                 "weights": self.weights[:n].copy(), "running_errors": self.running_errors.copy()}
-        if self.t:
-            found["origin"] = self.origin.copy()
-        return found
+    FIELDS = (
+        Count("t"), Array("points", float, ("kept", "n_features")), Array("values", float, ("kept", "targets")),
+        Array("weights", float, ("kept",), not_negative), Buffer("running_errors", not_negative),
+        Array("origin", float, ("n_features",), optional=True))
 
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        t = state["t"]
-        if type(t) is not int or t < 0 or (t > 0) != ("origin" in state):
-            raise ValueError("t is not a number of rows")
-        n = min(t, self.size)
-        points = check_array(state["points"], "points", np.float64, (n, self.n_features))
-        values = check_array(state["values"], "values", np.float64, (n, self.targets))
-        weights = check_array(state["weights"], "weights", np.float64, (n,))
-        running_errors = check_array(state["running_errors"], "running_errors", np.float64, (self.targets + 1,))
-        origin = check_array(state["origin"], "origin", np.float64, (self.n_features,)) if t else None
-        if (weights < 0.0).any() or (running_errors < 0.0).any():
-            raise ValueError("the weights of rows are negative")
+    def stored(self):
+        """The rows that are kept; before the first one they have no origin."""
+        n = self.n
+        return {"points": self.points[:n], "values": self.values[:n], "weights": self.weights[:n],
+                "origin": self.origin if self.t else None}
+
+    def fits(self, state):
+        """There are as many rows as are kept, and their lengths are numbers."""
+        points, values, origin = state["points"], state["values"], state["origin"]
+        if len(points) != min(state["t"], self.size) or (origin is None) != (state["t"] == 0):
+            raise ValueError("points or origin are not those of t rows")
         if self.task == LABELS and not ((values >= 0) & (values == np.floor(values))).all():
             raise ValueError("the rows that are kept have labels that are none")
         with np.errstate(over="ignore"):
-            squares = squares_of(points)
-            if not np.isfinite(squares).all() or origin is not None and not np.isfinite(origin @ origin):
+            if not np.isfinite(squares_of(points)).all() or origin is not None and not np.isfinite(origin @ origin):
                 raise ValueError("the rows that are kept are too large")
+
+    def resume(self, state):
+        """Take over a checked state."""
+        points, weights, origin = state["points"], state["weights"], state["origin"]
+        n = len(points)
         self.t = self.scratch.block.m = 0
         self.reserve(n)
-        self.points[:n], self.values[:n], self.weights[:n], self.squares[:n] = points, values, weights, squares
+        self.points[:n], self.values[:n], self.squares[:n] = points, state["values"], squares_of(points)
         if self.columns is not None:
             self.columns[:, :n] = points.T
-        self.weights[n:] = 1.0                  # of slots that are free
-        self.start_at(np.zeros(self.n_features) if origin is None else origin.copy(), running_errors.copy())
-        self.weighted, self.t = np.count_nonzero(weights != 1.0), t
+        self.weights[:n], self.weights[n:] = weights, 1.0       # also of slots that are free
+        self.start_at(np.zeros(self.n_features) if origin is None else origin.copy(), state["running_errors"].copy())
+        self.weighted, self.t = np.count_nonzero(weights != 1.0), state["t"]
 
     def _check(self):
         """Assert what must always hold."""
@@ -522,11 +533,9 @@ cdef class Smoothing(Backend):
     cdef readonly LocalRows rows
     cdef readonly Scaler scaler             # of rows, or None
     cdef readonly Ranks past                # scores so far, for novelty, or None
-    cdef readonly double nu, memory         # share of scores below the threshold; of the scaler
-    cdef readonly long long held            # rows that were held back from those that are kept
+    cdef readonly double nu                 # share of scores below the threshold
+    cdef public long long held              # rows that were held back from those that are kept
     cdef readonly long long young           # rows after which the sample of scores begins anew
-    cdef object examples                    # of the call
-    cdef const double* data                 # the same
     # The block
     cdef bint is_open
     cdef object scratch                     # owns these:
@@ -540,7 +549,7 @@ cdef class Smoothing(Backend):
         if not 0.0 <= nu < 1.0:
             raise ValueError("nu is not a share")
         Backend.__init__(self, task, 0 if task == "classes" else rows["targets"])
-        self.nu, self.memory, self.n_features = nu, memory, rows["n_features"]
+        self.nu, self.n_features = nu, rows["n_features"]
         self.rows = LocalRows({"numbers": "numbers", "classes": "labels", "novelty": "density"}[task], **rows)
         self.scaler = Scaler(rows["n_features"], memory) if memory else None
         self.intervals = IntervalTracker(self.targets if task == "numbers" else 0)
@@ -556,15 +565,10 @@ cdef class Smoothing(Backend):
 
     # ---- Learning -----------------------------------------------------------------------------
 
-    cdef int attach(self, examples) except -1:
-        self.examples, self.data = examples, <const double*> array_data(examples)
-        return 0
-
     cdef int detach(self) except -1:
         if self.is_open:
             self.commit(0)
-        self.examples, self.data = None, NULL
-        return 0
+        return Backend.detach(self)
 
     cdef Py_ssize_t rows_at_once(self) except -1:
         cdef Py_ssize_t most = self.rows.most_rows()
@@ -579,7 +583,7 @@ cdef class Smoothing(Backend):
             self.scratch = np.empty(n * d + outputs + max(1, self.targets))
         cdef double* scaled = <double*> array_data(self.scratch)
         if self.scaler is not None:
-            self.scaler.open_dense(<const char*> X, n, <char*> scaled)
+            self.scaler.open_rows(<const char*> X, 0, n, <char*> scaled)
         try:
             if self.scaler is not None:
                 if not self.scaler.is_finite():
@@ -673,33 +677,9 @@ cdef class Smoothing(Backend):
 
     # ---- State --------------------------------------------------------------------------------
 
-    def state(self):
-        """What is learned, by name."""
-        found = {"n_seen": int(self.n_seen), "held": int(self.held), "intervals": state_of(self.intervals),
-                 "rows": self.rows.state()}
-        if self.scaler is not None:
-            found["scaler"] = state_of(self.scaler)
-        if self.past is not None:
-            found["past"] = state_of(self.past)
-        return found
+    FIELDS = Count("n_seen"), Count("held"), Part("intervals"), Part("rows"), Part("scaler"), Part("past")
 
-    def restore(self, state):
-        """Go on from what `state` gave; ValueError if it cannot be."""
-        if type(state["n_seen"]) is not int or state["n_seen"] < 0:
-            raise ValueError("joined is not a number of labels")
-        if type(state["held"]) is not int or state["held"] < 0:
-            raise ValueError("held is not a number of rows")
-        restore(self.intervals, state["intervals"])
-        self.rows.restore(state["rows"])
-        if not self.targets and self.rows.n and self.rows.values[: self.rows.n].max() >= state["n_seen"]:
+    def fits(self, state):
+        """Rows that are kept say labels that were seen."""
+        if not self.targets and state["rows"]["values"].max(initial=-1) >= state["n_seen"]:
             raise ValueError("the rows that are kept have labels that are none")
-        self.n_seen, self.held = state["n_seen"], state["held"]
-        if self.scaler is not None:
-            restore(self.scaler, state["scaler"])
-        if self.past is not None:
-            restore(self.past, state["past"])
-
-    def _check(self):
-        """Assert what must always hold."""
-        self.rows._check()
-        assert self.past is None or self.past._check() is None

@@ -19,7 +19,7 @@ cdef class TargetScaler:
     cdef const double* y                # its targets
     cdef const double* weights          # its weights, or NULL
     cdef double count_before            # `count` before it
-    cdef object buffer                    # owns the memory of what follows
+    cdef object buffer                  # owns the memory of what follows
     cdef Py_ssize_t rows                # that there is room for
     cdef double* scaled                 # targets as they are learned
     cdef double* means                  # what was known before each row: the mean
@@ -35,7 +35,6 @@ cdef class TargetScaler:
     cdef double value(self, double score, double mean, double deviation, double share, double* unit) noexcept nogil
     cdef double taken(self, double y) noexcept nogil
     cdef double target(self, double value) noexcept nogil
-    cdef block(self, const double* data, Py_ssize_t rows, Py_ssize_t columns)
     cdef double in_units(self, double score, double mean, double deviation, double share, double* unit) noexcept nogil
     cdef void restore_row(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil
     cdef void restore_next(self, double* scores, double* deviations) noexcept nogil

@@ -179,8 +179,7 @@ cdef class TargetScaler:
         return self.target(value)
 
     cdef void restore_row(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
-        """Scores of row i of the block become targets, by what was known before it, and deviations theirs.
-        O(targets)."""
+        """Scores of row i of the block become targets, by what was known before it, and deviations theirs."""
         cdef Py_ssize_t j, T = self.targets
         cdef double unit
         for j in range(T):
@@ -215,17 +214,13 @@ cdef class TargetScaler:
         for i in range(n):
             self.know(i)
             self.take(i)
-        return self.block(self.scaled, n * self.targets, 1).reshape(-1), *self.known_before(n)
+        return np.array(<double[:n * self.targets]> self.scaled), *self.known_before(n)
 
     def known_before(self, Py_ssize_t n):
         """(means, deviations, shares) before each of the n rows of the open block."""
         T = self.targets
-        return self.block(self.means, n, T), self.block(self.deviations, n, T), self.block(self.shares, n, 1)
-
-    cdef block(self, const double* data, Py_ssize_t rows, Py_ssize_t columns):
-        found = np.empty((rows, columns))
-        memcpy(array_data(found), data, rows * columns * sizeof(double))
-        return found
+        return (np.array(<double[:n, :T]> self.means), np.array(<double[:n, :T]> self.deviations),
+                np.array(<double[:n, :1]> self.shares))
 
     def known(self):
         """(means, deviations, share) that bring back the prediction for the next example."""
@@ -246,8 +241,7 @@ cdef class TargetScaler:
         return low, self.ends(scores, half_widths, means, deviations, shares)[0]
 
     def ends(self, scores, distances, means, deviations, shares):
-        """(ends at these distances from the scores, targets of the scores, units); without distances, values and their
-        units."""
+        """(ends at these distances from the scores, targets, units); without distances, values and their units."""
         cdef bint scaled = distances is None
         parts = np.broadcast_arrays(scores, 0.0 if scaled else distances, means, deviations, shares)
         s, h, m, d, p = (np.ascontiguousarray(part, dtype=float).reshape(-1) for part in parts)

@@ -10,6 +10,7 @@ from libc.string cimport memcpy, memset
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame_row
 from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot, ok_scatter_pairs
 from onlinekernels._core.functions cimport BUDGET, CANDIDATE, NOBODY, N_SHARED, Outputs
+from onlinekernels._core.functions import rows_of_channels
 from onlinekernels._core.schema import Array, Inlined, not_negative
 
 # ---- The contract of budgets ---------------------------------------------------------------------
@@ -301,7 +302,7 @@ cdef class Coefficients(Observer):
 cdef class Full(Coefficients):
     """A coefficient for every output."""
 
-    FIELDS = (Array("coefficients", np.float64, (lambda terms, sizes: terms.channels * sizes["labels"], "n")),
+    FIELDS = (Array("coefficients", np.float64, (rows_of_channels, "n")),
               Inlined("budget"))
 
     def __init__(self, Dictionary dictionary, Budget budget, int channels, Outputs outputs):
@@ -577,15 +578,8 @@ cdef class Terms(Function):
     def begin_from(self, points, alpha, pairs=None, long long t=0):
         """Start from f = sum_i alpha_i k(points_i, .), for t=0 H's start vector w_1; ValueError if that does not fit.
 
-        The terms count as examples t - n + 1, ..., t in their order, under the budget.
-
-        Parameters
-        ----------
-        points : array, sparse rows or list of objects
-        alpha : array of shape (1, n), or (outputs, n)
-        pairs : array of shape (2, n), where terms have pairs of labels
-        t : int
-            How many examples there have been.
+        The n terms count as examples t - n + 1, ..., t in their order, under the budget. `alpha` is (outputs, n), or
+        (1, n) with `pairs` of labels, (2, n).
         """
         self.start_from(points, alpha, pairs, t)
         self.tidy()

@@ -28,13 +28,11 @@ cdef class Scaler:
     cdef Rows sparse_rows                   # all rows of the call, if they are sparse
     cdef Py_ssize_t first                   # row of the call with which the piece begins
 
-    cdef void take_over(self, Scaler other) noexcept
     cdef bint are_bounded(self, const char* values, Py_ssize_t n) noexcept nogil
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1
     cdef int attach(self, Piece piece) except -1
     cdef void let_go(self) noexcept
-    cdef void open_dense(self, const char* rows, Py_ssize_t m, char* out) noexcept nogil
-    cdef void remember(self) noexcept nogil
+    cdef void open_rows(self, const char* rows, Py_ssize_t first, Py_ssize_t m, char* out) noexcept nogil
     cdef void commit(self, Py_ssize_t n) noexcept nogil
     cpdef bint is_finite(self) noexcept nogil
     cdef void update_rows(self, Py_ssize_t m, char* out) noexcept nogil
@@ -106,23 +104,3 @@ cdef class QuantileScores(Transform):
     cdef double score(self, Py_ssize_t j, double x) noexcept nogil
     cdef void refresh(self) noexcept nogil
     cdef void refresh_units(self, Py_ssize_t j) noexcept nogil
-
-
-cdef class StandardScores(Transform):
-    cdef readonly Scaler scaler
-
-
-@cython.final
-cdef class Relevance(StandardScores):
-    cdef readonly object weights            # of the features
-    cdef double* weights_data
-
-    cdef void weigh(self, Py_ssize_t n, double* out) noexcept nogil
-    cdef void set_weights(self, const double* weights) noexcept nogil
-
-
-@cython.final
-cdef class SeriesDifferences(Transform):
-    cdef readonly Py_ssize_t first, targets # column of the oldest value, and values at a time
-
-    cdef void transform_rows(self, const double* rows, Py_ssize_t n, double* out) noexcept nogil

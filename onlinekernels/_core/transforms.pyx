@@ -10,17 +10,19 @@ is small where one of them is rare: then the rare ones would dominate every dist
 targets are all taken to have more.
 """
 import numpy as np
+cimport cython
 from libc.math cimport INFINITY, NAN, asinh, cos, erfc, fabs, fmax, fmin, isfinite, isnan, log, sin, sqrt
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.errors import row_error
-from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, assign, at_least, not_negative, positive,
-                                         restore, within,
-                                        state_of)
+from onlinekernels._core.schema import (Array, Buffer, Count, Number, Part, assign, at_least, check_state, not_negative,
+                                        positive, restore, state_of, within)
 from onlinekernels._core.formulas.hashing cimport reservoir_slot
 from onlinekernels._core.points cimport Rows
 from onlinekernels._core.formulas.moments cimport advance_moments, divisor, knows_values
 from onlinekernels._core.functions cimport SCALED, Piece
+from onlinekernels._core.linalg cimport ok_times_rows
 
 
 cdef double BOUND = 1e140           # no variance of smaller numbers overflows
@@ -83,19 +85,15 @@ cdef class Scaler:
     def copy(self, memory=None):
         """One that knows the same, and goes on with another memory if that is given. O(d)."""
         cdef Scaler twin = Scaler(self.n_features, self.memory if memory is None else memory, self.sparse, self.dtype)
-        twin.take_over(self)
+        twin.load(self)
         return twin
-
-    cdef void take_over(self, Scaler other) noexcept:
-        """Know what another one knows, of as many columns. O(d)."""
-        memcpy(self.mean, other.mean, 4 * self.n_features * sizeof(double))
-        self.count, self.few = other.count, other.few
 
     def load(self, Scaler other):
         """Go on from what another one knows, of as many columns. O(d)."""
         if other.n_features != self.n_features or other.sparse != self.sparse:
             raise ValueError("the scaler is for other rows")
-        self.take_over(other)
+        memcpy(self.mean, other.mean, 4 * self.n_features * sizeof(double))
+        self.count, self.few = other.count, other.few
 
     def after(self, Py_ssize_t n):
         """What this scaler was after n rows of the piece that is being learned, another one. As `update_rows`."""
@@ -119,40 +117,30 @@ cdef class Scaler:
 
     # ---- Rows ---------------------------------------------------------------------------------
 
-    def advance(self, rows, bint wanted=True):
-        """Update with rows in order, an array or sparse ones. Return them, if that is `wanted`, each scaled by what is
-        known including itself. O(n d), or O(non-zeros)."""
-        cdef Py_ssize_t i, n = rows.shape[0]
-        cdef char* out = NULL
-        if self.sparse:
-            scaled = self.new_rows(rows) if wanted else None
-            self.sparse_rows, self.first = rows, 0
-            self.take_sparse(n, <double*> (<Rows> scaled).value if wanted else NULL)
-            self.let_go()
-            return scaled
-        rows = np.ascontiguousarray(rows, dtype=self.dtype)
-        scaled = np.empty_like(rows) if wanted else None
-        self.rows = array_data(rows)
-        if wanted:
-            out = array_data(scaled)
-        with nogil:
-            for i in range(n):
-                self.take_row(i, out)
-        self.let_go()
-        return scaled
-
     def advanced(self, rows, bint wanted=True):
-        """(a scaler that has seen these rows as well, the rows as it scales them if that is wanted); they are checked.
+        """(a scaler that has seen these rows as well, the rows, if that is wanted, each scaled by what is known
+        including itself); they are checked. O(n d), or O(non-zeros).
 
         >>> after, rows = Scaler(1, 1.0).advanced(np.array([[1.0], [3.0], [5.0]]))
         >>> rows.round(3).ravel().tolist(), after.means
         ([0.0, 1.0, 1.225], array([3.]))
         """
-        fresh = self.copy()
-        out = fresh.advance(rows, wanted)
+        cdef Scaler fresh = self.copy()
+        cdef Py_ssize_t n = rows.shape[0]
+        cdef char* out
+        if self.sparse:
+            scaled = self.new_rows(rows)
+            fresh.sparse_rows, out = rows, <char*> (<Rows> scaled).value
+        else:
+            rows = np.ascontiguousarray(rows, dtype=self.dtype)
+            scaled = np.empty_like(rows)
+            fresh.rows, out = array_data(rows), array_data(scaled)
+        with nogil:
+            fresh.update_rows(n, out if wanted else NULL)
+        fresh.let_go()
         if not fresh.is_finite():
             raise too_large(rows)
-        return fresh, out
+        return fresh, scaled if wanted else None
 
     def scaled(self, rows):
         """Rows, an array or sparse ones, scaled by what is known, which does not change: O(n d), or O(non-zeros)."""
@@ -188,8 +176,7 @@ cdef class Scaler:
         return isfinite(self.count)
 
     def is_bounded(self, values):
-        """Whether no variance can overflow with these numbers, a C-contiguous array of the rows' precision. O(size +
-        d)."""
+        """Whether no variance can overflow with these numbers, contiguous and of the rows' precision. O(size + d)."""
         return self.are_bounded(array_data(values), values.size)
 
     cdef bint are_bounded(self, const char* values, Py_ssize_t n) noexcept nogil:
@@ -212,8 +199,6 @@ cdef class Scaler:
             self.sparse_rows = piece.source
             rows = self.sparse_rows
             piece.source = Rows(rows.indptr, rows.indices, rows.data, self.n_features)
-        else:
-            self.rows = piece.source_data
         self.call_rows = piece.source_data
         return 0
 
@@ -223,41 +208,31 @@ cdef class Scaler:
 
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m) except -1:
         """Update with m rows from `first` on, and let the piece read them scaled. As `update_rows`."""
-        cdef Py_ssize_t d = self.n_features
+        cdef const char* rows = NULL
         cdef char* out
         if self.sparse:
             out = <char*> (<Rows> piece.source).value
         else:
-            out = piece.buffer(SCALED, m * d * sizeof(double))
-        if not self.sparse:
+            out = piece.buffer(SCALED, m * self.n_features * sizeof(double))
             piece.source_data = out
-            if m == 1:                          # to release the interpreter would take longer
-                self.open_dense(self.call_rows + first * d * (4 if self.single else 8), m, out)
-            else:
-                with nogil:
-                    self.open_dense(self.call_rows + first * d * (4 if self.single else 8), m, out)
-            self.first = first
-            return 0
-        self.remember()
-        self.first, self.opened = first, m
-        with nogil:
-            self.update_rows(m, out)
+            rows = self.call_rows + first * self.n_features * (4 if self.single else 8)
+        if m == 1:                              # to release the interpreter would take longer
+            self.open_rows(rows, first, m, out)
+        else:
+            with nogil:
+                self.open_rows(rows, first, m, out)
         return 0
 
-    cdef void open_dense(self, const char* rows, Py_ssize_t m, char* out) noexcept nogil:
-        """Update with m dense rows, which must stay where they are until `commit`. As `update_rows`."""
-        self.remember()
-        self.rows, self.first, self.opened = rows, 0, m
-        self.update_rows(m, out)
-
-    cdef void remember(self) noexcept nogil:
-        """Note what is known before a piece. O(d)."""
+    cdef void open_rows(self, const char* rows, Py_ssize_t first, Py_ssize_t m, char* out) noexcept nogil:
+        """Update with m rows: dense ones, which must stay where they are until `commit`, or sparse ones of the call
+        from `first` on. As `update_rows`."""
         memcpy(self.mean + 4 * self.n_features, self.mean, 4 * self.n_features * sizeof(double))
         self.count_before, self.few_before = self.count, self.few
+        self.rows, self.first, self.opened = rows, first, m
+        self.update_rows(m, out)
 
     cdef void commit(self, Py_ssize_t n) noexcept nogil:
-        """The first n rows of the piece were learned, the others were not. O(1) if that is all of them, otherwise as
-        `update_rows`."""
+        """The first n rows of the piece were learned. O(1) if that is all of them, otherwise as `update_rows`."""
         if n < self.opened:
             memcpy(self.mean, self.mean + 4 * self.n_features, 4 * self.n_features * sizeof(double))
             self.count, self.few = self.count_before, self.few_before
@@ -287,8 +262,7 @@ cdef class Scaler:
             take_dense[double](self, <const double*> self.rows + first, NULL if out == NULL else <double*> out + first)
 
     cdef void take_sparse(self, Py_ssize_t n, double* out) noexcept nogil:
-        """Take in n sparse rows of the piece. Zero is among the values that every feature has shown. O(d +
-        non-zeros)."""
+        """Take in n sparse rows of the piece; every feature has shown zero. O(d + non-zeros)."""
         cdef Py_ssize_t i, j, k, d = self.n_features
         cdef const long long* start = self.sparse_rows.start
         cdef const int* index = self.sparse_rows.index
@@ -321,8 +295,7 @@ cdef class Scaler:
             return
         if self.sparse:
             self.scale_values(self.sparse_rows, self.sparse_rows.start[self.first],
-                              self.sparse_rows.start[self.first + m],
-                              <double*> out)
+                              self.sparse_rows.start[self.first + m], <double*> out)
         else:
             self.scale_dense(self.rows, m, self.mean + 8 * self.n_features, out)
 
@@ -340,8 +313,7 @@ cdef class Scaler:
             out[k] = rows.value[k] / self.divisor_of(rows.index[k])
 
     cdef double change_of(self, Py_ssize_t j) noexcept nogil:
-        """What lies between the only two values of a column; NaN for others, 0 as long as one has not come again.
-        O(1)."""
+        """What lies between the only two values of a column; NaN for others, 0 until one has come again. O(1)."""
         return self.second_value[j] - self.first_value[j] if knows_values(self.count, self.memory) else 0.0
 
     cdef double divisor_of(self, Py_ssize_t j) noexcept nogil:
@@ -520,8 +492,7 @@ def surprises(const double[:, ::1] targets, double[:, ::1] overall, bint are_cla
     what is clipped counts as that much. Updates `overall`: numbers of rows, means and variances, of late rows."""
     cdef Py_ssize_t i, k
     cdef double gap, unit, share
-    found = np.zeros((targets.shape[0], targets.shape[1]))
-    cdef double[:, ::1] out = found
+    cdef double[:, ::1] out = np.zeros((targets.shape[0], targets.shape[1]))
     with nogil:
         for i in range(targets.shape[0]):
             for k in range(targets.shape[1]):
@@ -534,7 +505,7 @@ def surprises(const double[:, ::1] targets, double[:, ::1] overall, bint are_cla
                 share = 1.0 / overall[0, k]
                 overall[1, k] += share * gap
                 overall[2, k] = (1.0 - share) * (overall[2, k] + share * gap * gap)
-    return found
+    return np.asarray(out)
 
 
 def category_means(const long long[::1] rows, const double[:, ::1] surprise, double[:, ::1] known, Py_ssize_t first,
@@ -609,8 +580,7 @@ def normal_scores(ranks):
 
 
 cdef inline Py_ssize_t below(const double* ordered, Py_ssize_t n, double value, bint with_equal) noexcept nogil:
-    """How many are smaller, or also as large. Each step halves what is left, without a branch, which nobody could
-    foresee."""
+    """How many are smaller, or also as large; without a branch, which nobody could foresee."""
     cdef Py_ssize_t low = 0, half
     while n > 0:
         half = (n + 1) // 2
@@ -635,7 +605,7 @@ cdef class Ranks:
         Whether the latest rows are kept, and not a uniform sample.
 
     >>> ranks = Ranks(1, 100)
-    >>> ranks.advance(np.array([[1.0], [3.0], [2.0], [2.0]])).ravel().tolist()
+    >>> ranks.ranks(np.array([[1.0], [3.0], [2.0], [2.0]]), learns=True).ravel().tolist()
     [0.5, 0.75, 0.5, 0.5]
     """
 
@@ -650,7 +620,7 @@ cdef class Ranks:
         O(columns kept size).
 
         >>> ranks = Ranks(1, 100)
-        >>> _ = ranks.advance(np.array([[1.0], [2.0], [3.0]]))
+        >>> _ = ranks.ranks(np.array([[1.0], [2.0], [3.0]]), learns=True)
         >>> ranks.restart(2)
         >>> ranks.n, ranks.quantile(0.0)
         (2, 2.0)
@@ -691,8 +661,7 @@ cdef class Ranks:
         self.learn_row(values, ranks)
 
     cdef void commit(self, Py_ssize_t n) noexcept nogil:
-        """The first n rows of the block count, the others are rolled back, the last one first. O(rows rolled back x
-        columns x size)."""
+        """The first n rows count, the others are rolled back, last one first. O(those x columns x size)."""
         cdef Py_ssize_t i, j, slot, kept, d = self.columns
         cdef double* row
         cdef double* before
@@ -719,8 +688,7 @@ cdef class Ranks:
         return reservoir_slot(self.t, self.size, self.memory, self.seed)
 
     cdef void learn_row(self, const double* values, double* ranks) noexcept nogil:
-        """Mid-ranks of a row among those before it, unless `ranks` is NULL; then the row may enter the samples.
-        O(columns size)."""
+        """Mid-ranks of a row unless `ranks` is NULL; then it may enter the samples. O(columns size)."""
         cdef Py_ssize_t j, n = <Py_ssize_t> min(self.t, self.size), slot = self.next_slot()
         cdef double* row
         if ranks != NULL:
@@ -738,32 +706,20 @@ cdef class Ranks:
         for j in range(self.columns):
             ranks[j] = mid_rank(self.ordered_data + j * self.size, n, values[j])
 
-    def advance(self, values):
-        """Mid-ranks in (0, 1) of each row among those before it, shape (n, columns); update with the rows. All or
-        nothing."""
-        found = np.empty((len(values), self.columns))
+    def ranks(self, values, bint learns=False):
+        """Mid-ranks in (0, 1) of rows, shape (n, columns): as of now, or of each before it is learned."""
         cdef const double[:, ::1] given = np.ascontiguousarray(values, dtype=float)
-        cdef double[:, ::1] out = found
+        cdef double[:, ::1] found = np.empty((given.shape[0], self.columns))
         cdef Py_ssize_t i
         with nogil:
             for i in range(given.shape[0]):
-                self.learn_row(&given[i, 0], &out[i, 0])
-        return found
-
-    def ranks(self, values):
-        """Mid-ranks of rows as of now."""
-        found = np.empty((len(values), self.columns))
-        cdef const double[:, ::1] asked = np.ascontiguousarray(values, dtype=float)
-        cdef double[:, ::1] out = found
-        cdef Py_ssize_t i
-        with nogil:
-            for i in range(asked.shape[0]):
-                self.evaluate_row(&asked[i, 0], &out[i, 0])
-        return found
+                self.evaluate_row(&given[i, 0], &found[i, 0])
+                if learns:
+                    self.learn_row(&given[i, 0], NULL)
+        return np.asarray(found)
 
     cpdef double quantile(self, double level) noexcept nogil:
-        """A value of the first column that a share `level` of the rows is below; infinitely small before there are
-        rows. O(1)."""
+        """A value of the first column that a share `level` of the rows is below; -inf without rows. O(1)."""
         cdef Py_ssize_t n = min(self.t, self.size)
         return self.ordered_data[min(n - 1, <Py_ssize_t> (level * n))] if n else -INFINITY
 
@@ -839,12 +795,10 @@ cdef class Transform:
     them count. `evaluate` transforms rows as of now and changes nothing, so several threads may call it at a time,
     though not while a block is open.
 
-    A subclass has `transform_block`, `close_block` and `evaluate`.
-
-    Parameters
-    ----------
-    n_features : int
+    A subclass has `evaluate`, and `transform_block` and `close_block` if it learns.
     """
+
+    FIELDS = Count("t"),
 
     def __init__(self, Py_ssize_t n_features):
         self.n_features = n_features
@@ -872,7 +826,7 @@ cdef class Transform:
 
     cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
         """n rows to `out`; changes nothing if it fails."""
-        raise NotImplementedError
+        return self.evaluate(rows, n, self.out)
 
     cdef void commit(self, Py_ssize_t n) noexcept nogil:
         """The first n rows of the open block count, the others are rolled back."""
@@ -887,6 +841,11 @@ cdef class Transform:
     cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
         """n rows transformed as of now."""
         raise NotImplementedError
+
+    def _check(self):
+        """Assert what must always hold."""
+        check_state(self)
+        assert not self.opened_rows
 
     # ---- On arrays ----------------------------------------------------------------------------
 
@@ -910,9 +869,10 @@ cdef class Transform:
         """Rows transformed, each with what was known at its time; all of them count."""
         parts, done = [np.empty((0, self.n_features))], 0
         while done < len(X):
-            parts.append(self.opened(X[done:done + self.rows_at_once()]))
-            self.committed(len(parts[len(parts) - 1]))
-            done += len(parts[len(parts) - 1])
+            found = self.opened(X[done:done + self.rows_at_once()])
+            self.committed(len(found))
+            parts.append(found)
+            done += len(found)
         return np.concatenate(parts)
 
     def transform(self, X):
@@ -959,11 +919,6 @@ cdef class NormalScores(Transform):
         for i in range(n * d):
             out[i] = normal_score(out[i])
         return 0
-
-    def _check(self):
-        """Assert what must always hold."""
-        self.ranks._check()
-        assert self.ranks.t == self.t and not self.opened_rows
 
 
 cdef class QuantileScores(Transform):
@@ -1097,40 +1052,39 @@ cdef class QuantileScores(Transform):
         """Of the features."""
         return self.knots[:, KNOTS // 2].copy()
 
-    def _check(self):
-        """Assert what must always hold."""
-        self.sample._check()
-        assert (np.diff(self.knots) >= 0.0).all() and not self.opened_rows
 
+@cython.final
+cdef class Relevance(Transform):
+    """Running z-scores, each times how much its feature matters; a member that sees rows so has to follow when that
+    changes."""
 
-cdef class StandardScores(Transform):
-    """Running z-scores.
+    cdef readonly Scaler scaler
+    cdef readonly object weights            # of the features
+    cdef double* weights_data
 
-    Parameters
-    ----------
-    n_features : int
-    memory : float
-        Weight of a row that is one example old.
-    """
+    FIELDS = Count("t"), Part("scaler"), Buffer("weights", positive)
 
-    FIELDS = Count("t"), Part("scaler")
-
-    def __init__(self, Py_ssize_t n_features, double memory=1.0):
+    def __init__(self, Py_ssize_t n_features):
         super().__init__(n_features)
-        self.scaler = Scaler(n_features, memory)
+        self.scaler, self.weights = Scaler(n_features, 1.0), np.ones(n_features)
+        self.weights_data = <double*> array_data(self.weights)
 
     def fits(self, state):
-        """All rows were counted, with weights memory^age."""
-        cdef double memory = self.scaler.memory
-        count = state["t"] if memory == 1.0 else -np.expm1(state["t"] * np.log(memory)) / (1.0 - memory)
-        if not np.isclose(state["scaler"]["count"], count, rtol=1e-6, atol=0.0):
+        """All rows were counted; the mean square of the weights is 1."""
+        if state["scaler"]["count"] != state["t"]:
             raise ValueError("count is not the sum of the weights of t rows")
+        if abs((state["weights"]**2).mean() - 1.0) > 1e-6:
+            raise ValueError("weights have another mean square than 1")
 
     cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
-        self.scaler.open_dense(<const char*> rows, n, <char*> self.out)
+        cdef Py_ssize_t i, j
+        self.scaler.open_rows(<const char*> rows, 0, n, <char*> self.out)
         if not self.scaler.is_finite():
             self.scaler.commit(0)
             raise too_large(np.asarray(<double[:n, :self.n_features]> <double*> rows))
+        for i in range(n):
+            for j in range(self.n_features):
+                self.out[i * self.n_features + j] *= self.weights_data[j]
         return 0
 
     cdef void close_block(self, Py_ssize_t n) noexcept nogil:
@@ -1143,96 +1097,110 @@ cdef class StandardScores(Transform):
         for j in range(d):
             unit = scaler.divisor_of(j)
             for i in range(n):
-                out[i * d + j] = (rows[i * d + j] - scaler.mean[j]) / unit if scaler.count > 0.0 else 0.0
+                out[i * d + j] = 0.0
+                if scaler.count > 0.0:
+                    out[i * d + j] = (rows[i * d + j] - scaler.mean[j]) / unit * self.weights_data[j]
         return 0
-
-    def _check(self):
-        """Assert what must always hold."""
-        assert self.scaler.is_finite() and not self.opened_rows
-
-
-cdef class Relevance(StandardScores):
-    """z-scores, each times how much its feature matters; a member that sees rows so has to follow when that changes."""
-
-    FIELDS = StandardScores.FIELDS + (Buffer("weights", positive),)
-
-    def __init__(self, Py_ssize_t n_features):
-        super().__init__(n_features)
-        self.weights = np.ones(n_features)
-        self.weights_data = <double*> array_data(self.weights)
-
-    def fits(self, state):
-        """The mean square of the weights is 1."""
-        super().fits(state)
-        if abs((state["weights"]**2).mean() - 1.0) > 1e-6:
-            raise ValueError("weights have another mean square than 1")
-
-    cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
-        StandardScores.transform_block(self, rows, n)
-        self.weigh(n, self.out)
-        return 0
-
-    cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
-        StandardScores.evaluate(self, rows, n, out)
-        self.weigh(n, out)
-        return 0
-
-    cdef void weigh(self, Py_ssize_t n, double* out) noexcept nogil:
-        cdef Py_ssize_t i, j
-        for i in range(n):
-            for j in range(self.n_features):
-                out[i * self.n_features + j] *= self.weights_data[j]
 
     def weights_for(self, relevance):
         """Weights by the relevance of features, their mean square 1."""
         weights = np.sqrt(np.maximum(relevance / np.mean(relevance), LEAST))
         return weights * np.sqrt(len(weights) / np.sum(weights**2))
 
-    cdef void set_weights(self, const double* weights) noexcept nogil:
-        """Go on with these. O(n_features)."""
-        memcpy(self.weights_data, weights, self.n_features * sizeof(double))
 
-
+@cython.final
 cdef class SeriesDifferences(Transform):
-    """Rows with the last values of a series behind their features: all but the very last become differences from each
-    to the next.
-
-    Parameters
-    ----------
-    n_features : int
-    first : int
-        Column of the oldest value.
-    targets : int
-        Values at a time.
+    """Rows with the last values of a series, so many `targets` at a time, in the columns from the `first` on: all but
+    the very last become differences from each to the next.
 
     >>> SeriesDifferences(4, 1, 1).transform([[7.0, 1.0, 3.0, 6.0]]).tolist()
     [[7.0, 2.0, 3.0, 6.0]]
     """
 
-    FIELDS = Count("t"),
+    cdef readonly Py_ssize_t first, targets
 
     def __init__(self, Py_ssize_t n_features, Py_ssize_t first, Py_ssize_t targets):
         super().__init__(n_features)
         self.first, self.targets = first, targets
 
-    cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
-        self.transform_rows(rows, n, self.out)
-        return 0
-
     cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
-        self.transform_rows(rows, n, out)
-        return 0
-
-    cdef void transform_rows(self, const double* rows, Py_ssize_t n, double* out) noexcept nogil:
         cdef Py_ssize_t i, j, d = self.n_features
         memcpy(out, rows, n * d * sizeof(double))
         for i in range(n):
             for j in range(self.first, d - self.targets):
                 out[i * d + j] = rows[i * d + j + self.targets] - rows[i * d + j]
+        return 0
 
-    def _check(self):
-        """Assert what must always hold."""
-        assert not self.opened_rows
+
+cdef double FARTHEST_FEATURE = 10.0     # deviations at which a feature stops to move
+
+
+@cython.final
+cdef class Metric(Transform):
+    """Features on one footing, times a linear map: a transform that stands still.
+
+    A feature becomes slope (x - mean), at most half of `FARTHEST_FEATURE`, plus the polygon through (knots, scores),
+    which is flat outside of it; `features` has these arrays. A row u of features becomes u B, where B is the `map`.
+    """
+
+    # B such that distances are |u B - v B|, for features u and v; None: features alone
+    cdef readonly object map
+    cdef Py_ssize_t levels              # knots of a feature at most
+    cdef object memory_of_map           # owns these:
+    cdef double* mean                   # (features,)
+    cdef double* slope                  # of the part that is linear
+    cdef double* last                   # knot of each feature
+    cdef double* knots                  # (features, levels): ascending, infinite behind the last one,
+    cdef double* scores                 # at the knots,
+    cdef double* rises                  # and slopes from each knot on
+    cdef double* transposed_map                 # the map, transposed
+
+    def __init__(self, features, map=None):
+        cdef Py_ssize_t d = len(features.mean)
+        Transform.__init__(self, d)
+        self.levels, self.map = features.knots.shape[1], map
+        transposed_map = np.zeros((0, 0)) if map is None else np.asarray(map, dtype=float).T
+        parts = features.mean, features.slope, features.last, features.knots, features.scores, features.rises
+        memory = np.concatenate([np.ravel(part) for part in (*parts, transposed_map)])
+        self.memory_of_map, self.mean = memory, <double*> array_data(memory)
+        self.slope = self.mean + d
+        self.last = self.slope + d
+        self.knots = self.last + d
+        self.scores = self.knots + d * self.levels
+        self.rises = self.scores + d * self.levels
+        self.transposed_map = self.rises + d * self.levels
+
+    cdef void score_row(self, const double* x, double* out) noexcept nogil:
+        """The features of a row. O(d levels)."""
+        cdef Py_ssize_t j, k, below
+        cdef double inside
+        cdef const double* knots
+        for j in range(self.n_features):
+            knots = self.knots + j * self.levels
+            inside = fmin(fmax(x[j], knots[0]), self.last[j])
+            below = 0
+            for k in range(1, self.levels):
+                below += knots[k] <= inside
+            out[j] = (fmin(fmax((x[j] - self.mean[j]) * self.slope[j], -0.5 * FARTHEST_FEATURE), 0.5 * FARTHEST_FEATURE)
+                      + (self.scores[j * self.levels + below] + self.rises[j * self.levels + below]
+                         * (inside - knots[below])))
+
+    cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1:
+        """O(n d (levels + d))."""
+        cdef Py_ssize_t i, d = self.n_features
+        cdef double* compared
+        if self.map is None:
+            for i in range(n):
+                self.score_row(rows + i * d, out + i * d)
+            return 0
+        compared = <double*> malloc(max(1, d) * sizeof(double))      # several threads may ask
+        if compared == NULL:
+            raise MemoryError()
+        for i in range(n):
+            self.score_row(rows + i * d, compared)
+            ok_times_rows(self.transposed_map, d, d, d, compared, out + i * d)
+        free(compared)
+        return 0
 
 
 # ---- Rows that are too large -----------------------------------------------------------------------------------------

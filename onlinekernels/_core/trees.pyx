@@ -28,6 +28,7 @@ from onlinekernels._core.formulas.additive cimport (
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, Frame, frame_reset, frame_row
 from onlinekernels._core.formulas.vecmath cimport ok_dot
 from onlinekernels._core.functions cimport CENTERED, N_SHARED, OWN, Function, Outputs, Scratch, Term
+from onlinekernels._core.functions import rows_of_channels
 from onlinekernels._core.kernels cimport additive_kernel
 from onlinekernels._core.kernels import mapping
 from onlinekernels._core.schema import Array, Inlined, positive
@@ -58,6 +59,10 @@ cdef enum:
 cdef struct Blocks:
     # Blocks of one kind in one array; free ones are chained.
     Py_ssize_t block        # doubles in a block
+    Py_ssize_t width        # entries of a block, whose keys come first,
+    Py_ssize_t ints         # where their int32 are,
+    Py_ssize_t rest         # and where rows of numbers are, one of each entry,
+    Py_ssize_t rows         # so many
     Py_ssize_t capacity     # blocks that there is room for
     Py_ssize_t used         # blocks that have ever been given out
     Py_ssize_t free         # how many of them are free again
@@ -76,17 +81,7 @@ cdef struct Summand:
 cdef class Tree:
     """Sums over coordinates of f_j(x_j) = sum_i a_i K(p_ij, x_j).
 
-    Parameters
-    ----------
-    kernel : tuple, or list of (tuple, scale)
-        ("spline", order), ("exponential", rate), ("matern", rate, smoothness) or ("own", left, right) with lists of
-        functions of arrays.
-    n_coordinates : int
-        Trees; a term has one key in each.
-    rows : int
-        Coefficients of a term: channels * outputs.
-    each : int or None
-        Of several kernels, how many of the coordinates belong to each; the last one may have fewer. None is all.
+    `kernel` is what `additive_kernel` takes, or a list of pairs of that and a scale.
 
     Examples
     --------
@@ -115,6 +110,12 @@ cdef class Tree:
     cdef int* height                        # per coordinate: levels of nodes above the leaves
     cdef const int* all_rows                # 0, 1, ..., rows - 1
 
+    cdef inline Blocks* store(self, int level) noexcept nogil:
+        return &self.nodes if level else &self.leaves
+
+    cdef inline double* data(self, int block, int level) noexcept nogil:
+        return self.store(level).data + block * self.store(level).block
+
     cdef inline double* leaf(self, int i) noexcept nogil:
         return self.leaves.data + i * self.leaves.block
 
@@ -122,7 +123,7 @@ cdef class Tree:
         return self.nodes.data + i * self.nodes.block
 
     cdef inline int size_of(self, int block, int level) noexcept nogil:
-        return (<int*> (self.leaf(block) if level == 0 else self.node(block)))[0]
+        return (<int*> self.data(block, level))[0]
 
     cdef inline const Summand* of(self, Py_ssize_t j) noexcept nogil:
         """The kernel of a coordinate."""
@@ -143,9 +144,8 @@ cdef class Tree:
             summand.dims = ok_additive_dims(&summand.kernel)
             self.dims = max(self.dims, <int> summand.dims)
         self.stride = 1 + self.n_cached
-        self.leaves.block = VALUES + (rows + self.n_cached) * LEAF
-        self.nodes.block = SUMS + rows * self.dims * FAN
-        self.leaves.capacity = self.nodes.capacity = 0
+        self.lay_out(&self.leaves, LEAF, COUNTS, VALUES, rows + self.n_cached)
+        self.lay_out(&self.nodes, FAN, CHILD, SUMS, rows * self.dims)
         self.root_array = np.empty(max(n_coordinates, 1), dtype=np.int32)
         self.height_array = np.empty(max(n_coordinates, 1), dtype=np.int32)
         self.all_rows_array = np.arange(max(rows, 1), dtype=np.int32)
@@ -154,6 +154,10 @@ cdef class Tree:
         self.all_rows = <const int*> array_data(self.all_rows_array)
         self.leaf_array = self.node_array = None
         self.clear()
+
+    cdef void lay_out(self, Blocks* store, Py_ssize_t width, Py_ssize_t ints, Py_ssize_t rest, Py_ssize_t rows):
+        store.width, store.ints, store.rest, store.rows = width, ints, rest, rows
+        store.block, store.capacity = rest + rows * width, 0
 
     cdef void clear(self) noexcept nogil:
         """Forget all terms. O(coordinates)."""
@@ -176,8 +180,7 @@ cdef class Tree:
         cdef Py_ssize_t terms = candidates * self.n_coordinates
         cdef Py_ssize_t leaves = min(terms, self.leaves.used + terms // (LEAF // 2)) + self.n_coordinates
         cdef Py_ssize_t nodes = 2 * min(leaves, self.nodes.used + leaves // (FAN // 2)) + 2 * self.n_coordinates
-        self.leaf_array = self.grown(&self.leaves, self.leaf_array, leaves)
-        self.node_array = self.grown(&self.nodes, self.node_array, nodes)
+        self.reserve_blocks(leaves, nodes)
 
     cdef reserve_blocks(self, Py_ssize_t leaves, Py_ssize_t nodes):
         """The same for so many blocks."""
@@ -197,8 +200,9 @@ cdef class Tree:
         store.capacity, store.data = capacity, data
         return new
 
-    cdef int new_block(self, Blocks* store, Py_ssize_t padded) noexcept nogil:
-        """An empty block; its first `padded` keys are infinity. O(its size)."""
+    cdef int new_block(self, int level) noexcept nogil:
+        """An empty block, whose keys are infinity. O(its size)."""
+        cdef Blocks* store = self.store(level)
         cdef int i
         cdef Py_ssize_t j
         cdef double* block
@@ -211,13 +215,14 @@ cdef class Tree:
             store.used += 1
         block = store.data + i * store.block
         memset(block, 0, store.block * sizeof(double))
-        for j in range(padded):
+        for j in range(store.width):
             block[HEADER + j] = INFINITY
         return i
 
-    cdef void free_block(self, Blocks* store, int i) noexcept nogil:
+    cdef void free_block(self, int i, int level) noexcept nogil:
         """Chain a block to the free ones: O(1)."""
-        cdef int* header = <int*> (store.data + i * store.block)
+        cdef Blocks* store = self.store(level)
+        cdef int* header = <int*> self.data(i, level)
         header[0] = -1
         header[1] = store.first_free
         store.first_free = i
@@ -228,23 +233,20 @@ cdef class Tree:
     cdef void put(self, const double* x, const double* values, const int* touched, Py_ssize_t n) noexcept nogil:
         """Add a term with values[row] for the n rows in `touched`; there is room. O(coordinates rows log n)."""
         cdef Py_ssize_t j
-        for j in range(self.n_coordinates):
-            self.put_key(j, x + j * self.stride, values, touched, n)
-
-    cdef void put_key(self, Py_ssize_t j, const double* key, const double* values, const int* touched,
-                      Py_ssize_t n) noexcept nogil:
-        """The same in one tree: O(rows log n)."""
         cdef int sibling, above
-        cdef bint everything = False
-        if self.root[j] == NOWHERE:
-            self.root[j] = self.new_block(&self.leaves, LEAF)
-        sibling = self.insert_below(j, self.root[j], self.height[j], key, values, touched, n, &everything)
-        if sibling != NOWHERE:                                  # the root has split
-            above = self.new_block(&self.nodes, FAN)
-            self.insert_child(j, above, 0, self.root[j], self.height[j])
-            self.insert_child(j, above, 1, sibling, self.height[j])
-            self.root[j] = above
-            self.height[j] += 1
+        cdef bint everything
+        for j in range(self.n_coordinates):
+            everything = False
+            if self.root[j] == NOWHERE:
+                self.root[j] = self.new_block(0)
+            sibling = self.insert_below(j, self.root[j], self.height[j], x + j * self.stride, values, touched, n,
+                                        &everything)
+            if sibling != NOWHERE:                              # the root has split
+                above = self.new_block(1)
+                self.insert_child(j, above, 0, self.root[j], self.height[j])
+                self.insert_child(j, above, 1, sibling, self.height[j])
+                self.root[j] = above
+                self.height[j] += 1
 
     cdef int insert_below(self, Py_ssize_t j, int block, int level, const double* key, const double* values,
                           const int* touched, Py_ssize_t n, bint* everything) noexcept nogil:
@@ -278,7 +280,7 @@ cdef class Tree:
         cdef double* leaf = self.leaf(block)
         cdef int* counts = <int*> (leaf + COUNTS)
         cdef double key = place[0]
-        cdef Py_ssize_t row, rest, size = (<int*> leaf)[0], at = ok_count_below(leaf + KEYS, key, LEAF)
+        cdef Py_ssize_t row, size = (<int*> leaf)[0], at = ok_count_below(leaf + KEYS, key, LEAF)
         cdef int right = NOWHERE
         if at < size and leaf[KEYS + at] == key:
             counts[at] += counts[at] < MOST_TERMS
@@ -290,63 +292,68 @@ cdef class Tree:
             right = self.split(block, 0)
             size = (<int*> leaf)[0]
             if at > size or at == size and key > self.leaf(right)[KEYS]:
-                leaf, at = self.leaf(right), at - size
-                counts, size = <int*> (leaf + COUNTS), (<int*> leaf)[0]
-        rest = size - at
-        memmove(leaf + KEYS + at + 1, leaf + KEYS + at, rest * sizeof(double))
-        memmove(counts + at + 1, counts + at, rest * sizeof(int))
-        for row in range(self.rows + self.n_cached):
-            memmove(leaf + VALUES + row * LEAF + at + 1, leaf + VALUES + row * LEAF + at, rest * sizeof(double))
-            leaf[VALUES + row * LEAF + at] = 0.0 if row < self.rows else place[1 + row - self.rows]
+                block, at = right, at - size
+                leaf = self.leaf(block)
+        self.shift(block, 0, at, 1)
         leaf[KEYS + at] = key
-        counts[at] = 1
+        (<int*> (leaf + COUNTS))[at] = 1
         for row in range(n):
             leaf[VALUES + touched[row] * LEAF + at] += values[row]
-        (<int*> leaf)[0] += 1
+        for row in range(self.n_cached):
+            leaf[VALUES + (self.rows + row) * LEAF + at] = place[1 + row]
         return right
 
     cdef int split(self, int block, int level) noexcept nogil:
         """Move the upper half of a full block to a new one, which is returned. O(rows)."""
-        cdef Blocks* store = &self.leaves if level == 0 else &self.nodes
-        cdef Py_ssize_t width = LEAF if level == 0 else FAN
-        cdef int right = self.new_block(store, width)
+        cdef Py_ssize_t width = self.store(level).width
+        cdef int right = self.new_block(level)
         self.move_entries(block, width // 2, width - width // 2, right, 0, level)
         return right
 
     cdef void move_entries(self, int source, Py_ssize_t first, Py_ssize_t n, int target, Py_ssize_t at,
                            int level) noexcept nogil:
         """Move the last n entries of a block to the end of another, which has `at` so far. O(rows)."""
-        cdef Py_ssize_t i, row, rows, width = LEAF if level == 0 else FAN
-        cdef double* a = self.leaf(source) if level == 0 else self.node(source)
-        cdef double* b = self.leaf(target) if level == 0 else self.node(target)
-        cdef Py_ssize_t ints = COUNTS if level == 0 else CHILD
-        cdef Py_ssize_t rest = VALUES if level == 0 else SUMS
-        rows = self.rows + self.n_cached if level == 0 else self.rows * self.dims
+        cdef const Blocks* store = self.store(level)
+        cdef double* a = self.data(source, level)
+        cdef double* b = self.data(target, level)
+        cdef Py_ssize_t i, row
         memcpy(b + HEADER + at, a + HEADER + first, n * sizeof(double))        # KEYS or HIGH
         if level > 0:
             memcpy(b + LOW + at, a + LOW + first, n * sizeof(double))
-        memcpy(<int*> (b + ints) + at, <int*> (a + ints) + first, n * sizeof(int))
-        for row in range(rows):
-            memcpy(b + rest + row * width + at, a + rest + row * width + first, n * sizeof(double))
-            memset(a + rest + row * width + first, 0, n * sizeof(double))
+        memcpy(<int*> (b + store.ints) + at, <int*> (a + store.ints) + first, n * sizeof(int))
+        for row in range(store.rows):
+            memcpy(b + store.rest + row * store.width + at, a + store.rest + row * store.width + first,
+                   n * sizeof(double))
+            memset(a + store.rest + row * store.width + first, 0, n * sizeof(double))
         for i in range(n):
             a[HEADER + first + i] = INFINITY
         (<int*> a)[0] = <int> first
         (<int*> b)[0] = <int> (at + n)
 
+    cdef void shift(self, int block, int level, Py_ssize_t at, int by) noexcept nogil:
+        """Make room for an entry at a place (by 1), or let the one there go (-1): those behind it move. O(rows)."""
+        cdef const Blocks* store = self.store(level)
+        cdef double* data = self.data(block, level)
+        cdef double* numbers
+        cdef int* ints = <int*> (data + store.ints)
+        cdef Py_ssize_t row, size = (<int*> data)[0], first = at + (by < 0), rest = size - first
+        memmove(data + HEADER + first + by, data + HEADER + first, rest * sizeof(double))      # KEYS or HIGH
+        if level > 0:
+            memmove(data + LOW + first + by, data + LOW + first, rest * sizeof(double))
+        memmove(ints + first + by, ints + first, rest * sizeof(int))
+        for row in range(store.rows):
+            numbers = data + store.rest + row * store.width
+            memmove(numbers + first + by, numbers + first, rest * sizeof(double))
+            numbers[at if by > 0 else size - 1] = 0.0
+        if by < 0:
+            data[HEADER + size - 1] = INFINITY
+        (<int*> data)[0] = <int> (size + by)
+
     cdef void insert_child(self, Py_ssize_t j, int block, Py_ssize_t at, int child, int level) noexcept nogil:
         """Make room for a child, which is at `level`, and compute its entry. O(rows)."""
-        cdef double* node = self.node(block)
-        cdef Py_ssize_t row, rest = (<int*> node)[0] - at
-        cdef int* children = <int*> (node + CHILD)
         cdef bint everything = True
-        memmove(node + HIGH + at + 1, node + HIGH + at, rest * sizeof(double))
-        memmove(node + LOW + at + 1, node + LOW + at, rest * sizeof(double))
-        memmove(children + at + 1, children + at, rest * sizeof(int))
-        for row in range(self.rows * self.dims):
-            memmove(node + SUMS + row * FAN + at + 1, node + SUMS + row * FAN + at, rest * sizeof(double))
-        children[at] = child
-        (<int*> node)[0] += 1
+        self.shift(block, level + 1, at, 1)
+        (<int*> (self.node(block) + CHILD))[at] = child
         self.refresh(j, block, at, level, self.all_rows, self.rows, &everything)
 
     cdef void refresh_below(self, Py_ssize_t j, int block, int level) noexcept nogil:
@@ -361,25 +368,6 @@ cdef class Tree:
 
     # ---- Removing -----------------------------------------------------------------------------
 
-    cdef bint has(self, const double* x) noexcept nogil:
-        """Whether every coordinate has its key. O(coordinates log n)."""
-        cdef Py_ssize_t j, at
-        cdef int block, level
-        cdef double* data
-        for j in range(self.n_coordinates):
-            block = self.root[j]
-            if block == NOWHERE:
-                return False
-            for level in range(self.height[j], 0, -1):  # no-cython-lint
-                data = self.node(block)
-                at = min(ok_count_below(data + HIGH, x[j * self.stride], FAN), (<int*> data)[0] - 1)
-                block = (<int*> (data + CHILD))[at]
-            data = self.leaf(block)
-            at = ok_count_below(data + KEYS, x[j * self.stride], LEAF)
-            if at >= (<int*> data)[0] or data[KEYS + at] != x[j * self.stride]:
-                return False
-        return True
-
     cdef void take(self, const double* x, const double* values, const int* touched, Py_ssize_t n) noexcept nogil:
         """Remove a term that was added with these values; every coordinate has its key. O(coordinates rows log n)."""
         cdef Py_ssize_t j
@@ -392,9 +380,9 @@ cdef class Tree:
                 block = self.root[j]
                 self.root[j] = (<int*> (self.node(block) + CHILD))[0]
                 self.height[j] -= 1
-                self.free_block(&self.nodes, block)
+                self.free_block(block, 1)
             if self.height[j] == 0 and self.size_of(self.root[j], 0) == 0:
-                self.free_block(&self.leaves, self.root[j])
+                self.free_block(self.root[j], 0)
                 self.root[j] = NOWHERE
 
     cdef void remove_below(self, Py_ssize_t j, int block, int level, double key, const double* values,
@@ -413,8 +401,8 @@ cdef class Tree:
         child = (<int*> (node + CHILD))[at]
         self.remove_below(j, child, level - 1, key, values, touched, n, everything)
         if self.size_of(child, level - 1) == 0:
-            self.free_block(&self.leaves if level == 1 else &self.nodes, child)
-            self.remove_child(block, at)
+            self.free_block(child, level - 1)
+            self.shift(block, level, at, -1)
             everything[0] = True
         elif self.merge(j, block, at, level - 1) or at > 0 and self.merge(j, block, at - 1, level - 1):
             everything[0] = True
@@ -426,41 +414,20 @@ cdef class Tree:
         """The same in a leaf: O(n touched), O(rows) if the key goes."""
         cdef double* leaf = self.leaf(block)
         cdef int* counts = <int*> (leaf + COUNTS)
-        cdef Py_ssize_t row, rest, size = (<int*> leaf)[0], at = ok_count_below(leaf + KEYS, key, LEAF)
+        cdef Py_ssize_t row, at = ok_count_below(leaf + KEYS, key, LEAF)
         counts[at] -= 1
         if counts[at] > 0:
             for row in range(n):
                 leaf[VALUES + touched[row] * LEAF + at] -= values[row]
-            return
-        rest = size - at - 1                                    # the key goes, with all that rounding left
-        memmove(leaf + KEYS + at, leaf + KEYS + at + 1, rest * sizeof(double))
-        memmove(counts + at, counts + at + 1, rest * sizeof(int))
-        for row in range(self.rows + self.n_cached):
-            memmove(leaf + VALUES + row * LEAF + at, leaf + VALUES + row * LEAF + at + 1, rest * sizeof(double))
-            leaf[VALUES + row * LEAF + size - 1] = 0.0
-        leaf[KEYS + size - 1] = INFINITY
-        (<int*> leaf)[0] -= 1
-
-    cdef void remove_child(self, int block, Py_ssize_t at) noexcept nogil:
-        """Take a child's entry out of a node. O(rows)."""
-        cdef double* node = self.node(block)
-        cdef int* children = <int*> (node + CHILD)
-        cdef Py_ssize_t row, size = (<int*> node)[0], rest = size - at - 1
-        memmove(node + HIGH + at, node + HIGH + at + 1, rest * sizeof(double))
-        memmove(node + LOW + at, node + LOW + at + 1, rest * sizeof(double))
-        memmove(children + at, children + at + 1, rest * sizeof(int))
-        for row in range(self.rows * self.dims):
-            memmove(node + SUMS + row * FAN + at, node + SUMS + row * FAN + at + 1, rest * sizeof(double))
-            node[SUMS + row * FAN + size - 1] = 0.0
-        node[HIGH + size - 1] = INFINITY
-        (<int*> node)[0] -= 1
+        else:
+            self.shift(block, 0, at, -1)                        # the key goes, with all that rounding left
 
     cdef bint merge(self, Py_ssize_t j, int block, Py_ssize_t at, int level) noexcept nogil:
         """Join a child with its right neighbour if together they leave a quarter of a block free and
         one of them is small. O(rows)."""
         cdef double* node = self.node(block)
         cdef int* children = <int*> (node + CHILD)
-        cdef Py_ssize_t left, right, width = LEAF if level == 0 else FAN
+        cdef Py_ssize_t left, right, width = self.store(level).width
         cdef bint everything = True
         if at + 1 >= (<int*> node)[0]:
             return False
@@ -468,58 +435,27 @@ cdef class Tree:
         if min(left, right) > width // 4 or left + right > 3 * width // 4:
             return False
         self.move_entries(children[at + 1], 0, right, children[at], left, level)
-        self.free_block(&self.leaves if level == 0 else &self.nodes, children[at + 1])
-        self.remove_child(block, at + 1)
+        self.free_block(children[at + 1], level)
+        self.shift(block, level + 1, at + 1, -1)
         self.refresh(j, block, at, level, self.all_rows, self.rows, &everything)
         return True
 
     # ---- From Python --------------------------------------------------------------------------
 
-    def load(self, Py_ssize_t j, keys, counts, values, sizes=None):
-        """Fill an empty coordinate in O(m).
-
-        Parameters
-        ----------
-        keys, counts : arrays of shape (m,)
-            Distinct keys in ascending order, and how many terms have each.
-        values : array of shape (rows, m)
-        sizes : list of arrays
-            Sizes of the leaves, of the nodes above them, ..., of the root; blocks three quarters full if not given.
-        """
-        keys, counts = np.asarray(keys, dtype=np.float64), np.asarray(counts, dtype=np.int32)
-        values, m = np.asarray(values, dtype=np.float64), len(keys)
-        self.check_coordinate(j)
-        if self.root[j] != NOWHERE:
-            raise ValueError(f"coordinate {j} is not empty")
-        if keys.shape != (m,) or counts.shape != (m,) or values.shape != (self.rows, m):
-            raise ValueError(f"expected {m} counts and values of shape {(self.rows, m)}, got shapes {counts.shape} "
-                             f"and {values.shape}")
-        if not (np.isfinite(keys).all() and np.isfinite(values).all() and (np.diff(keys) > 0).all()
-                and (counts > 0).all()):
-            raise ValueError("keys must be finite and ascending, counts positive and values finite")
-        if sizes is None:
-            sizes, n, full = [], m, 3 * LEAF // 4
-            while True:
-                blocks = max(1, -(-n // full))
-                sizes.append(np.full(blocks, n // blocks) + (np.arange(blocks) < n % blocks))
-                if blocks == 1:
-                    break
-                n, full = blocks, 3 * FAN // 4
-        if m:
-            self.reserve_blocks(len(sizes[0]), sum(map(len, sizes[1:])))
-            self.build(j, np.ascontiguousarray(keys), np.ascontiguousarray(counts), np.ascontiguousarray(values), sizes)
-
-    cdef build(self, Py_ssize_t j, keys, counts, values, sizes):
-        """A tree from its leaves in order: O(rows leaves)."""
+    def load(self, Py_ssize_t j, keys, counts, values, sizes):
+        """Fill an empty coordinate with what `contents` gives of one. O(rows m)."""
         cdef const double[::1] key = keys
         cdef const int[::1] count = counts
         cdef const double[:, ::1] value = np.vstack([values, self.cached_of(j, keys)])
         cdef Py_ssize_t first = 0, size, row
         cdef int block, level
         cdef double* data
+        if len(keys) == 0:
+            return
+        self.reserve_blocks(len(sizes[0]), sum(map(len, sizes[1:])))
         below = []
         for size in sizes[0]:
-            block = self.new_block(&self.leaves, LEAF)
+            block = self.new_block(0)
             data = self.leaf(block)
             memcpy(data + KEYS, &key[first], size * sizeof(double))
             memcpy(data + COUNTS, &count[first], size * sizeof(int))
@@ -531,7 +467,7 @@ cdef class Tree:
         for level in range(1, len(sizes)):
             blocks, first = [], 0
             for size in sizes[level]:
-                block = self.new_block(&self.nodes, FAN)
+                block = self.new_block(level)
                 for row in range(size):
                     self.insert_child(j, block, row, below[first + row], level - 1)
                 first += size
@@ -539,10 +475,6 @@ cdef class Tree:
             below = blocks
         self.root[j] = below[0]
         self.height[j] = len(sizes) - 1
-
-    cdef check_coordinate(self, Py_ssize_t j):
-        if not 0 <= j < self.n_coordinates:
-            raise IndexError(f"there is no coordinate {j} of {self.n_coordinates}")
 
     cdef collect(self, int block, int level, list leaf_blocks, list sizes):
         """Leaves in order, and the sizes of all blocks by level. O(blocks)."""
@@ -557,7 +489,6 @@ cdef class Tree:
     def contents(self, Py_ssize_t j):
         """(keys, counts, values, sizes) of a coordinate, as `load` takes them."""
         cdef int level
-        self.check_coordinate(j)
         blocks, sizes = [], [[] for level in range(self.height[j] + 1)]  # no-cython-lint
         if self.root[j] == NOWHERE:
             return np.zeros(0), np.zeros(0, dtype=np.int32), np.zeros((self.rows, 0)), []
@@ -568,28 +499,6 @@ cdef class Tree:
         counts = np.ascontiguousarray(leaves[:, COUNTS:VALUES]).view(np.int32)
         values = leaves[:, VALUES:VALUES + self.rows * LEAF].reshape(len(blocks), self.rows, LEAF).transpose(1, 0, 2)
         return leaves[:, KEYS:COUNTS][used], counts[used], values[:, used], sizes
-
-    def keys(self, Py_ssize_t j):
-        """Distinct values of a coordinate, ascending."""
-        return self.contents(j)[0]
-
-    def counts(self, Py_ssize_t j):
-        """How many terms have each of the keys."""
-        return self.contents(j)[1]
-
-    def values(self, Py_ssize_t j):
-        """Sum of the coefficients at each of the keys, shape (rows, keys)."""
-        return self.contents(j)[2]
-
-    @property
-    def size(self):
-        """Number of keys in all coordinates."""
-        return sum(len(self.contents(j)[0]) for j in range(self.n_coordinates))
-
-    @property
-    def nbytes(self):
-        """Bytes that are allocated for blocks."""
-        return sum(0 if array is None else array.nbytes for array in (self.leaf_array, self.node_array))
 
     def _check(self):
         """Assert every invariant."""
@@ -783,34 +692,21 @@ cdef class Tree:
     def add(self, const double[::1] x, const double[::1] values):
         """Add a term: its keys, one per coordinate, and its coefficients, one per row."""
         cdef const double[:, ::1] place
-        self.check_shapes(x, values)
         self.reserve(1)
         place = self.places(np.asarray(x).reshape(1, -1))
         self.put(&place[0, 0], &values[0], self.all_rows, self.rows)
 
     def remove(self, const double[::1] x, const double[::1] values):
-        """Remove a term that was added with the same arguments; KeyError if there is no such key."""
+        """Remove a term that was added with the same arguments."""
         cdef const double[:, ::1] place
-        self.check_shapes(x, values)
         place = self.places(np.asarray(x).reshape(1, -1))
-        if not self.has(&place[0, 0]):
-            raise KeyError(f"no term has the keys {list(x)}")
         self.take(&place[0, 0], &values[0], self.all_rows, self.rows)
-
-    cdef check_shapes(self, const double[::1] x, const double[::1] values):
-        if x.shape[0] != self.n_coordinates or values.shape[0] != self.rows:
-            raise ValueError(f"expected {self.n_coordinates} keys and {self.rows} values, "
-                             f"got {x.shape[0]} and {values.shape[0]}")
-        if not (np.isfinite(x).all() and np.isfinite(values).all()):
-            raise ValueError("keys and values must be finite")
 
     def evaluate(self, const double[::1] x):
         """sum_j f_j(x_j), one number per row."""
         cdef double[::1] out = np.zeros(self.rows)
         cdef int[::1] at = np.zeros(self.n_coordinates, dtype=np.int32)
         cdef const double[:, ::1] place
-        if x.shape[0] != self.n_coordinates:
-            raise ValueError(f"expected {self.n_coordinates} coordinates, got {x.shape[0]}")
         place = self.places(np.asarray(x).reshape(1, -1))
         self.evaluate_into(&place[0, 0], self.rows, &out[0], &at[0])
         return np.asarray(out)
@@ -822,7 +718,6 @@ cdef class Tree:
         cdef Py_ssize_t i
         cdef int[::1] at = np.zeros(self.n_coordinates, dtype=np.int32)
         cdef int level
-        self.check_coordinate(j)
         if self.root[j] != NOWHERE:
             for i in range(x.shape[0]):
                 at[j] = self.root[j]
@@ -838,11 +733,7 @@ cdef class Tree:
 # With an unlimited budget there is nothing else.  A budget, or noise, keeps the terms in a dictionary beside the trees.
 
 cdef enum TreeBuffer:
-    PLACES = N_SHARED
-    DESCENT
-    TOUCHED
-    TOUCHED_VALUES
-    KNOT
+    PLACES = N_SHARED, DESCENT, TOUCHED, TOUCHED_VALUES, KNOT
 
 cdef enum:
     PIECE_ROWS = 256            # of trees: there are no inner products that must fit the cache
@@ -860,11 +751,6 @@ cdef class TreeScratch(Scratch):
     cdef double* knot                   # and the term's point
 
 
-def value_rows(forest, sizes):
-    """How many rows of coefficients a state has."""
-    return forest.channels * sizes["labels"]
-
-
 @cython.final
 cdef class Forest:
     """A tree for each coordinate of each kernel that is added up: sum_j sum_i K(x_ij, x_j) A_i, of stored coordinates.
@@ -875,7 +761,7 @@ cdef class Forest:
     """
 
     FIELDS = (Array("tree_keys", np.float64, ("keys",)), Array("tree_counts", np.int32, ("keys",), positive),
-              Array("tree_values", np.float64, (value_rows, "keys")), Array("tree_levels", np.int64, ("levels",)),
+              Array("tree_values", np.float64, (rows_of_channels, "keys")), Array("tree_levels", np.int64, ("levels",)),
               Array("tree_sizes", np.int32, ("blocks",), positive))
 
     cdef readonly Tree tree             # one for each feature
@@ -908,37 +794,41 @@ cdef class Forest:
             self.low, self.stretch = map(np.concatenate, zip(*maps))
             self.low_data = <double*> array_data(self.low)
             self.stretch_data = <double*> array_data(self.stretch)
-        self.tree = self.empty(self.width)
+        self.load([])
         self.span = self.n_trees * self.tree.stride
-
-    def empty(self, Py_ssize_t width):
-        """Trees without terms."""
-        return Tree(self.kernels, self.n_trees, self.channels * width, self.n_features)
 
     cdef void take_over(self, Tree tree, Py_ssize_t width) noexcept:
         """Go on with trees for so many outputs."""
         self.tree, self.width = tree, width
 
+    def contents(self, Py_ssize_t labels):
+        """(keys, counts, stored coordinates (channels, labels, keys), sizes) of each tree."""
+        found = [self.tree.contents(j) for j in range(self.n_trees)]
+        return [(keys, counts, self.by_channel(values, labels), sizes) for keys, counts, values, sizes in found]
+
+    def planted(self, contents, Py_ssize_t width):
+        """Trees for so many outputs with these contents, which may have fewer: the others are 0."""
+        planted = Tree(self.kernels, self.n_trees, self.channels * width, self.n_features)
+        for j, (keys, counts, values, sizes) in enumerate(contents):
+            rows = np.zeros((self.channels, width, len(keys)))
+            rows[:len(values), :values.shape[1]] = values
+            planted.load(j, keys, counts, rows.reshape(self.channels * width, len(keys)), sizes)
+        return planted
+
     def wider(self, Py_ssize_t width):
         """The trees with room for more outputs."""
-        return self.planted(width, self.width, self.width)
+        return self.planted(self.contents(self.width), width)
+
+    def load(self, contents):
+        """Go on with these contents."""
+        self.take_over(self.planted(contents, self.width), self.width)
 
     def copy_last(self, Py_ssize_t n):
         """Outputs from the n-th on become what the one before them is."""
-        self.take_over(self.planted(self.width, n, n - 1), self.width)
-
-    def planted(self, Py_ssize_t width, Py_ssize_t n, Py_ssize_t source):
-        """Trees with the first n outputs, and behind them up to `width` what output `source` is, 0 if there is none."""
-        cdef Py_ssize_t j
-        planted = self.empty(width)
-        for j in range(self.n_trees):
-            keys, counts, values, sizes = self.tree.contents(j)
-            values = values.reshape(self.channels, self.width, len(keys))
-            moved = np.zeros((self.channels, width, len(keys)))
-            moved[:, n:] = values[:, source:source + 1] if source < self.width else 0.0
-            moved[:, :n] = values[:, :n]
-            planted.load(j, keys, counts, moved.reshape(self.channels * width, len(keys)), sizes)
-        return planted
+        contents = self.contents(self.width)
+        for _, _, values, _ in contents:
+            values[:, n:] = values[:, n - 1:n]
+        self.load(contents)
 
     # ---- In the loop --------------------------------------------------------------------------
 
@@ -986,8 +876,8 @@ cdef class Forest:
         """k(x, x) of an example."""
         return self.tree.value(x, x) + self.noise
 
-    cdef Py_ssize_t rows_of(self, TreeScratch w, const Term* term) noexcept nogil:
-        """Which rows of the trees a term touches, and its coordinates there."""
+    cdef void change(self, TreeScratch w, const double* x, const Term* term, bint enters) noexcept nogil:
+        """Add a term at a mapped point, or take it out again."""
         cdef Py_ssize_t n = 0, k
         cdef int channel
         for channel in range(self.channels):
@@ -995,17 +885,10 @@ cdef class Forest:
                 w.touched[n] = <int> (channel * self.width + term.labels[k])
                 w.touched_values[n] = term.stored[n]
                 n += 1
-        return n
-
-    cdef void put(self, TreeScratch w, const double* x, const Term* term) noexcept nogil:
-        """Add a term at a mapped point."""
-        cdef Py_ssize_t n = self.rows_of(w, term)
-        self.tree.put(x, w.touched_values, w.touched, n)
-
-    cdef void take(self, TreeScratch w, const double* x, const Term* term) noexcept nogil:
-        """Take a term out again."""
-        cdef Py_ssize_t n = self.rows_of(w, term)
-        self.tree.take(x, w.touched_values, w.touched, n)
+        if enters:
+            self.tree.put(x, w.touched_values, w.touched, n)
+        else:
+            self.tree.take(x, w.touched_values, w.touched, n)
 
     # ---- For Python ---------------------------------------------------------------------------
 
@@ -1060,26 +943,17 @@ cdef class Forest:
             total += self.noise * np.sum(alpha * [self.outputs.kappa_times(row) for row in alpha])
         return float(total)
 
-    def load(self, contents):
-        """Trees with (keys, counts, values of shape (channels, labels, keys), sizes) for each coordinate."""
-        tree = self.empty(self.width)
-        for j, (keys, counts, values, sizes) in enumerate(contents):
-            rows = np.zeros((self.channels, self.width, len(keys)))
-            rows[:len(values), :values.shape[1]] = values
-            tree.load(j, keys, counts, rows.reshape(self.channels * self.width, len(keys)), sizes)
-        self.tree = tree
-
     def stored(self):
         """Keys, counts and stored coordinates of all knots, one coordinate after another, and the trees' shapes."""
         labels = self.outputs.kept()
-        contents = [self.tree.contents(j) for j in range(self.n_trees)]
-        values = np.concatenate([values for _, _, values, _ in contents], axis=1)
+        contents = self.contents(labels)
+        values = np.concatenate([values for _, _, values, _ in contents], axis=2)
         levels = [[len(sizes), *map(len, sizes)] for _, _, _, sizes in contents]
         sizes = [size for _, _, _, coordinate in contents for size in coordinate]
         return {
             "tree_keys": np.concatenate([keys for keys, _, _, _ in contents]),
             "tree_counts": np.concatenate([counts for _, counts, _, _ in contents]),
-            "tree_values": self.by_channel(values, labels).reshape(self.channels * labels, values.shape[1]),
+            "tree_values": values.reshape(self.channels * labels, values.shape[2]),
             "tree_levels": np.concatenate([np.array(level, dtype=np.int64) for level in levels]),
             "tree_sizes": np.concatenate([np.zeros(0, dtype=np.int32), *sizes]),
         }
@@ -1167,7 +1041,7 @@ cdef class Trees(Function):
         self.make_true(w, last, out)
 
     cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
-        self.forest.put(<TreeScratch> w, (<TreeScratch> w).places + i * self.forest.span, term)
+        self.forest.change(<TreeScratch> w, (<TreeScratch> w).places + i * self.forest.span, term, True)
 
     cdef void fold(self, Scratch w) noexcept nogil:
         if self.frame.channels == 1 and self.frame.p[0][0] == 0.0:
@@ -1276,16 +1150,16 @@ cdef class BudgetedTrees(Terms):
     cdef void plant(self, Scratch w, Py_ssize_t slot) noexcept nogil:
         """Add a term of the dictionary to the trees."""
         self.terms.read(slot, &w.old)
-        self.forest.put(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old)
+        self.forest.change(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old, True)
 
     cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil:
         self.terms.read(slot, &w.old)
-        self.forest.take(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old)
+        self.forest.change(<TreeScratch> w, self.knot(<TreeScratch> w, slot), &w.old, False)
         Terms.drop(self, w, slot)
 
     cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
         Terms.add(self, w, term, i, t)
-        self.forest.put(<TreeScratch> w, (<TreeScratch> w).places + i * self.forest.span, term)
+        self.forest.change(<TreeScratch> w, (<TreeScratch> w).places + i * self.forest.span, term, True)
 
     cdef void fold(self, Scratch w) noexcept nogil:
         """Fold the terms, and plant them anew."""

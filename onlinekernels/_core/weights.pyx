@@ -5,53 +5,15 @@ from libc.math cimport sqrt
 from onlinekernels._core.arrays cimport array_data
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS, frame_reset, frame_row
-from onlinekernels._core.formulas.moves cimport Descent
-from onlinekernels._core.formulas.vecmath cimport ok_adapt_steps, ok_axpy, ok_descend, ok_dot
-from onlinekernels._core.functions cimport DENSE_ROW, N_SHARED, OWN, Function, Outputs, Scratch, Term
+from onlinekernels._core.formulas.vecmath cimport ok_axpy, ok_dot
+from onlinekernels._core.functions cimport N_SHARED, OWN, Function, Outputs, Scratch, Term
+from onlinekernels._core.functions import rows_of_channels
 from onlinekernels._core.maps cimport FeatureMap
 from onlinekernels._core.points cimport attach_rows
-from onlinekernels._core.schema import Array, Inlined, not_negative, restore, state_of
+from onlinekernels._core.schema import Array, Inlined, restore, state_of
 
 cdef enum WeightsBuffer:
     FEATURES = N_SHARED
-    CHANGES
-
-
-cdef void cut_largest(double* eta, const double* x, double curvature, Py_ssize_t n) noexcept nogil:
-    """Let no curvature eta_j x_j^2 exceed a level, such that their sum is 1: the largest are cut."""
-    cdef Py_ssize_t j, above
-    cdef double level = 1.0 / n, last = 0.0, below, part
-    while level > last:                         # from below: it rises until no other one comes under it
-        last, below, above = level, 0.0, 0
-        for j in range(n):
-            part = curvature * eta[j] * x[j] * x[j]
-            if part > level:
-                above += 1
-            else:
-                below += part
-        if above:
-            level = (1.0 - below) / above
-    for j in range(n):
-        part = curvature * eta[j] * x[j] * x[j]
-        if part > level:
-            eta[j] *= level / part
-
-
-@cython.final
-cdef class WeightsScratch(Scratch):
-    """What weights compute on the way."""
-
-    cdef double* changes                # coefficients of a term in f, over labels, then those in v
-
-
-def weight_rows(function, sizes):
-    """How many rows of weights a state has."""
-    return function.channels * sizes["labels"]
-
-
-def has_steps(function):
-    """Whether each weight has a step of its own."""
-    return function.steps is not None
 
 
 cdef class Weights(Function):
@@ -60,16 +22,12 @@ cdef class Weights(Function):
     Rows are float64.
     """
 
-    FIELDS = (*Function.FIELDS, Array("weights", np.float64, (weight_rows, "length")),
-              Array("steps", np.float64, ("labels", "length"), not_negative, when=has_steps))
+    FIELDS = *Function.FIELDS, Array("weights", np.float64, (rows_of_channels, "length"))
 
     cdef readonly Py_ssize_t length     # weights of one output
     cdef readonly object weights        # (channels * width, length) in frame coordinates
     cdef double* data                   # of `weights`
     cdef double scale                   # k(x, z) = scale <x, z>
-    cdef readonly object steps          # (width, length): a step for each weight, or None
-    cdef double* step_data              # of `steps`, or NULL
-    cdef double first_step              # where these begin
 
     def __init__(self, *, double scale, n_features, int channels, Outputs outputs):
         Function.__init__(self, n_features, np.float64, channels, outputs)
@@ -80,31 +38,27 @@ cdef class Weights(Function):
         self.keeps = "weights"
         self.scale = scale
         self.length = length
-        self.set_weights(np.zeros((self.frame.channels * self.width, length)), None)
+        self.set_weights(np.zeros((self.frame.channels * self.width, length)))
 
-    cdef int set_weights(self, weights, steps) except -1:
-        """Go on with other weights, and steps if there are any."""
+    cdef int set_weights(self, weights) except -1:
+        """Go on with other weights."""
         cdef double* data = <double*> array_data(weights)
-        cdef double* step_data = NULL if steps is None else <double*> array_data(steps)
         self.weights, self.data = weights, data
-        self.steps, self.step_data = steps, step_data
         return 0
-
-    cdef Scratch new_scratch(self):
-        return WeightsScratch()
-
-    cdef int make_ready(self, Scratch w) except -1:
-        (<WeightsScratch> w).changes = <double*> w.buffer(CHANGES, 2 * self.width * sizeof(double))
-        return Function.make_ready(self, w)
 
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
         cdef Py_ssize_t i
-        w.piece.begin(m)
-        w.piece.x = w.piece.source_data + first * self.n_features * sizeof(double)
+        self.open_rows(w, first, m, learning)
         w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
         with nogil:
             for i in range(m):
                 w.piece.own[i] = self.scale * self.own_square(w, i)
+        return 0
+
+    cdef int open_rows(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning) except -1:
+        """See to it that `dot`, `own_square` and `add_to` find these rows."""
+        w.piece.begin(m)
+        w.piece.x = w.piece.source_data + first * self.n_features * sizeof(double)
         return 0
 
     cdef Py_ssize_t piece_rows(self):
@@ -117,13 +71,6 @@ cdef class Weights(Function):
 
     cdef double own_square(self, Scratch w, Py_ssize_t i) noexcept nogil:
         return self.dot(w, i, <const double*> w.piece.x + i * self.length)
-
-    cdef const double* features_of(self, Scratch w, Py_ssize_t i) noexcept nogil:
-        """x_i with all its zeros, until `done_with_features`."""
-        return <const double*> w.piece.x + i * self.length
-
-    cdef void done_with_features(self, Scratch w, Py_ssize_t i) noexcept nogil:
-        pass
 
     cdef void add_to(self, Scratch w, Py_ssize_t i, double c, double* weights) noexcept nogil:
         """weights += c x_i."""
@@ -151,34 +98,6 @@ cdef class Weights(Function):
                 if c != 0.0:
                     self.add_to(w, i, c, self.data + (channel * self.width + term.labels[k]) * self.length)
 
-    cdef double descend(self, Scratch w, const Term* term, Py_ssize_t i, const Descent* descent) noexcept nogil:
-        """SMD, V 2.2; steps that would together overshoot an example's minimum are cut."""
-        cdef Py_ssize_t j, l, k, n = self.length, labels = self.outputs.n
-        cdef const double* x = self.features_of(w, i)
-        cdef double* f_change = (<WeightsScratch> w).changes
-        cdef double* v_change = f_change + self.width
-        cdef double* eta
-        cdef double reached, total = 0.0
-        if self.frame.channels > 2:             # the average has moved the frame
-            self.fold(w)
-        for l in range(labels):
-            f_change[l] = v_change[l] = 0.0
-        for k in range(term.n):
-            f_change[term.labels[k]], v_change[term.labels[k]] = term.alpha[k], term.alpha[term.n + k]
-        for l in range(labels):
-            eta = self.step_data + l * n
-            reached = descent.curvature * self.scale * ok_adapt_steps(
-                x, self.data + l * n, self.data + (self.width + l) * n, eta, f_change[l], descent.regularization,
-                self.scale * descent.meta_rate, n)
-            if reached > 1.0:
-                cut_largest(eta, x, descent.curvature * self.scale, n)
-            ok_descend(x, self.data + l * n, self.data + (self.width + l) * n, eta, f_change[l], v_change[l],
-                       descent.regularization, descent.memory, n)
-            for j in range(n):
-                total += eta[j]
-        self.done_with_features(w, i)
-        return total / (labels * n)
-
     cdef void fold(self, Scratch w) noexcept nogil:
         cdef Py_ssize_t j, size = self.width * self.length
         cdef int channel
@@ -192,29 +111,19 @@ cdef class Weights(Function):
 
     # ---- For Python ---------------------------------------------------------------------------
 
-    def begin_steps(self, double rate):
-        """A step for each weight; see `descend`."""
-        self.first_step = rate
-        self.set_weights(self.weights, np.full((self.width, self.length), rate))
-
     def by_channel(self):
         """Stored weights (channels, labels, length)."""
         return self.weights.reshape(self.frame.channels, self.width, self.length)[:, :self.outputs.n]
 
     def widen(self, Py_ssize_t width):
         cdef Py_ssize_t channels = self.frame.channels
-        weights, steps = np.zeros((channels, width, self.length)), None
+        weights = np.zeros((channels, width, self.length))
         weights[:, :self.width] = self.weights.reshape(channels, self.width, self.length)
-        if self.steps is not None:
-            steps = np.full((width, self.length), self.first_step)
-            steps[:self.width] = self.steps
-        self.set_weights(weights.reshape(channels * width, self.length), steps)
+        self.set_weights(weights.reshape(channels * width, self.length))
 
     def copy_last(self, Py_ssize_t n):
         weights = self.weights.reshape(self.frame.channels, self.width, self.length)
         weights[:, n:] = weights[:, n - 1:n]
-        if self.steps is not None:
-            self.steps[n:] = self.steps[n - 1]
 
     def coefficients(self, int channel):
         """True weights of a channel, (labels, length)."""
@@ -228,16 +137,12 @@ cdef class Weights(Function):
         self.weights[:len(weights)] = weights
 
     def stored(self):
-        """Weights and steps of the outputs that know something of their own."""
-        kept = self.outputs.kept()
-        return {**Function.stored(self), "weights": self.by_channel()[:, :kept].reshape(-1, self.length),
-                "steps": None if self.steps is None else self.steps[:kept]}
+        """Weights of the outputs that know something of their own."""
+        return {**Function.stored(self), "weights": self.by_channel()[:, :self.outputs.kept()].reshape(-1, self.length)}
 
     def resume(self, state):
         Function.resume(self, state)
         self.by_channel()[:] = state["weights"].reshape(self.frame.channels, state["labels"], self.length)
-        if self.steps is not None:
-            self.steps[:state["labels"]] = state["steps"]
 
 
 @cython.final
@@ -248,16 +153,9 @@ cdef class SparseWeights(Weights):
         w.piece.source = examples
         return 0
 
-    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        cdef Py_ssize_t i
+    cdef int open_rows(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning) except -1:
         w.piece.begin(m)
-        attach_rows(w.piece, w.piece.source, first)
-        if self.steps is not None:
-            w.piece.dense_row = <double*> w.piece.buffer(DENSE_ROW, self.length * sizeof(double))
-        w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
-        for i in range(m):
-            w.piece.own[i] = self.scale * self.own_square(w, i)
-        return 0
+        return attach_rows(w.piece, w.piece.source, first)
 
     cdef Py_ssize_t piece_rows(self):
         return Function.piece_rows(self)
@@ -285,17 +183,6 @@ cdef class SparseWeights(Weights):
         for k in range(w.piece.start[i], w.piece.start[i + 1]):
             weights[index[k]] += c * value[k]
 
-    cdef const double* features_of(self, Scratch w, Py_ssize_t i) noexcept nogil:
-        cdef Py_ssize_t k
-        for k in range(w.piece.start[i], w.piece.start[i + 1]):
-            w.piece.dense_row[w.piece.index[k]] = w.piece.value[k]
-        return w.piece.dense_row
-
-    cdef void done_with_features(self, Scratch w, Py_ssize_t i) noexcept nogil:
-        cdef Py_ssize_t k
-        for k in range(w.piece.start[i], w.piece.start[i + 1]):
-            w.piece.dense_row[w.piece.index[k]] = 0.0
-
 
 @cython.final
 cdef class MappedWeights(Weights):
@@ -310,15 +197,8 @@ cdef class MappedWeights(Weights):
         self.map = map
         self.begin(1.0, map.size)
 
-    cdef int make_ready(self, Scratch w) except -1:
-        Weights.make_ready(self, w)
-        return self.map.make_ready(w.piece)
-
     cdef int attach(self, Scratch w, examples) except -1:
-        w.piece.source = examples
-        if not self.map.sparse:
-            w.piece.source_data = array_data(examples)
-        return 0
+        return self.map.attach(w.piece, examples)
 
     cdef Py_ssize_t piece_rows(self):
         """Features of a piece should stay in the cache; a map that grows wants to see one row at a time."""
@@ -327,24 +207,17 @@ cdef class MappedWeights(Weights):
     cdef Py_ssize_t rows_to_evaluate(self):
         return max(8, min(256, (1 << 16) // self.length))
 
-    cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
-        cdef Py_ssize_t i
+    cdef int open_rows(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning) except -1:
         cdef double* features
         if learning and self.map.grows():
-            change, steps = self.map.change(w.piece, first), self.steps
+            change = self.map.change(w.piece, first)
             if change is not None:
-                if steps is not None:           # a mean over the old features that a new one is made of
-                    steps = np.ascontiguousarray(np.where(change.any(axis=1), steps @ (change**2).T, self.first_step))
-                self.set_weights(np.ascontiguousarray(self.weights @ change.T), steps)
+                self.set_weights(np.ascontiguousarray(self.weights @ change.T))
             self.map.carry_out_change()
         features = <double*> w.buffer(FEATURES, (m + 1) * self.length * sizeof(double))
         self.map.map_rows(w.piece, first, m, learning, features, self.length)
         w.piece.begin(m)
         w.piece.x = <const char*> features
-        w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
-        with nogil:
-            for i in range(m):
-                w.piece.own[i] = self.own_square(w, i)
         return 0
 
     cdef void transform(self, Scratch w, const double* move) noexcept nogil:
@@ -363,12 +236,9 @@ cdef class MappedWeights(Weights):
         """The state for examples with so many more columns, which held the value `fill` in all of them so far."""
         places, size, features = self.map.widened(extra, fill)
         state = {**state_of(self), **features}
-        for name, new in (("weights", 0.0), ("steps", self.first_step)):
-            if name in state:
-                wider = np.full((len(state[name]), size), new)
-                wider[:, places] = state[name]
-                state[name] = wider
-        return state
+        wider = np.zeros((len(state["weights"]), size))
+        wider[:, places] = state["weights"]
+        return {**state, "weights": wider}
 
     def _check(self):
         Weights._check(self)

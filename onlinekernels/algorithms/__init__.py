@@ -18,29 +18,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "ALMA",
-    "Adatron",
-    "Ballseptron",
-    "Forgetron",
-    "Hedge",
-    "ILK",
-    "KRLS",
-    "LASVM",
-    "NORMA",
-    "OnlineKernelClassifier",
-    "OnlineKernelDetector",
-    "OnlineKernelRegressor",
-    "PassiveAggressive",
-    "Perceptron",
-    "Projection",
-    "Projectron",
-    "ROMMA",
-    "SILK",
-    "SVMD",
-    "SelfTuned",
-    "Smoother",
-    "Stacking",
-    "VotedPerceptron",
+    "ALMA", "Adatron", "Ballseptron", "Forgetron", "Hedge", "ILK", "KRLS", "LASVM", "NORMA", "OnlineKernelClassifier",
+    "OnlineKernelDetector", "OnlineKernelRegressor", "PassiveAggressive", "Perceptron", "Projection", "Projectron",
+    "ROMMA", "SILK", "SVMD", "SelfTuned", "Smoother", "Stacking", "VotedPerceptron",
 ]
 
 MODULES = {

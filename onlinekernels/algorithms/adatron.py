@@ -71,9 +71,8 @@ class Adatron(TwoClasses):
     def _plan(self):
         plan = Plan.of(self, Gradient(Fixed(check_positive(self, "step"))))
         if plan.kernel.has_map():
-            raise ValueError(
-                f"The Adatron keeps its examples, and {plan.kernel!r} is a feature map. Use the kernel itself."
-            )
+            raise ValueError(f"The Adatron keeps its examples, and {plan.kernel!r} is a feature map. Use the kernel "
+                             "itself.")
         return plan
 
     def fit(self, X: Examples, y: Any, *, classes: Any = None) -> Self:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlinekernels._core import budgets
 from onlinekernels._core import rules as core
 from onlinekernels.algorithms.norma import TIE, Gradient
 from onlinekernels.base import defaults
@@ -24,31 +25,15 @@ from onlinekernels.steps import Fixed
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Budget, ClassWeight, KernelLike, RunningEncoder, RunningScaler
 
-__all__ = [
-    "ALMA",
-    "Approximate",
-    "Ball",
-    "Ballseptron",
-    "ROMMA",
-    "Relaxed",
-    "Voted",
-    "VotedPerceptron",
-    "Forgetron",
-    "Projected",
-    "Projectron",
-]
+__all__ = ["ALMA", "Approximate", "Ball", "Ballseptron", "ROMMA", "Relaxed", "Voted", "VotedPerceptron", "Forgetron",
+           "Projected", "Projectron"]
 
 # ---- Rules of two classes, by the sign of f and its norm ----
 
 
 @dataclass(eq=False, repr=False)
 class Approximate(Rule):
-    """ALMA_2: w + (C / sqrt(k)) y x if y w.x <= (1 - alpha) B / sqrt(k), where |w| <= 1.
-
-    Parameters
-    ----------
-    alpha, B, C : float
-    """
+    """ALMA_2: w + (C / sqrt(k)) y x if y w.x <= (1 - alpha) B / sqrt(k), where |w| <= 1."""
 
     _values = {"alpha": check_share, "B": check_positive, "C": check_positive}
     losses = (Hinge,)
@@ -69,13 +54,7 @@ class Approximate(Rule):
 
 @dataclass(eq=False, repr=False)
 class Ball(Rule):
-    """The Ballseptron: w moves by the point of a ball around x that is farthest on the wrong side.
-
-    Parameters
-    ----------
-    radius : float
-        Of the ball around each example.
-    """
+    """The Ballseptron: w moves by the point of a ball around x that is farthest on the wrong side."""
 
     _values = {"radius": check_positive}
     losses = (Hinge,)
@@ -84,7 +63,7 @@ class Ball(Rule):
     knows_weights = False
     core_class = core.Ball
 
-    radius: float
+    radius: float  # of the ball around each example
 
     def settings(self):
         return {**super().settings(), "radius": self.radius}
@@ -92,13 +71,7 @@ class Ball(Rule):
 
 @dataclass(eq=False, repr=False)
 class Relaxed(Rule):
-    """ROMMA: the shortest w with y w.x >= 1 in the half space of all that was learned.
-
-    Parameters
-    ----------
-    aggressive : bool
-        Move whenever y w.x < 1, not only after mistakes.
-    """
+    """ROMMA: the shortest w with y w.x >= 1 in the half space of all that was learned."""
 
     _values = {"aggressive": check_flag}
     losses = (Hinge,)
@@ -107,7 +80,7 @@ class Relaxed(Rule):
     knows_weights = False
     core_class = core.Relaxed
 
-    aggressive: bool = False
+    aggressive: bool = False  # move whenever y w.x < 1, not only after mistakes
 
     def core(self, function):
         return self.core_class(**self.settings(), aggressive=self.aggressive)
@@ -335,22 +308,16 @@ class VotedPerceptron(TwoClasses):
 
 @dataclass(eq=False, repr=False)
 class Projected(Rule):
-    """Steps of a Perceptron that the terms take over as far as they can: the budget projects what does not enter.
-
-    Parameters
-    ----------
-    margin_tolerance : float
-        eta of margin errors; 0 leaves them alone.
-    """
+    """Steps of a Perceptron that the terms take over as far as they can: the budget projects what does not enter."""
 
     _values = {"margin_tolerance": check_not_negative}
     losses = (Hinge, MulticlassHinge)
     step_name = "Projectron"
     forms = frozenset({"one", "pair"})
     keeps_examples = True
-    core_class = core.Projected
+    core_class = budgets.Projected
 
-    margin_tolerance: float = 0.0
+    margin_tolerance: float = 0.0  # eta of margin errors; 0 leaves them alone
 
     def check(self, plan):
         super().check(plan)

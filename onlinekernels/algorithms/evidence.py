@@ -12,10 +12,9 @@ import math
 import numpy as np
 
 from onlinekernels._core import linalg as core
-from onlinekernels._core.selftuned import Metric
-from onlinekernels._core.transforms import normal_scores
+from onlinekernels._core.transforms import Metric, normal_scores
 
-__all__ = ["Evidence", "Features", "Settings", "gradient_axes", "minimize"]
+__all__ = ["descend", "Evidence", "Features", "Settings", "gradient_axes"]
 
 # ---- Features --------------------------------------------------------------------------------------------------------
 
@@ -23,14 +22,6 @@ LEVELS = 33  # quantiles of a column
 TINY = 1e-290  # whose inverse is a number
 LEAST = 1e-6  # by which a constant column must change, in units of its size, to count as changed
 NORMAL_SCORES = normal_scores((np.arange(LEVELS) + 0.5) / LEVELS)  # quantiles of the normal distribution at the levels
-
-
-def _quantiles(ascending):
-    """Quantiles at the levels of rows that ascend, between the two numbers next to each."""
-    places = (np.arange(LEVELS) + 0.5) / LEVELS * (ascending.shape[1] - 1)
-    below = places.astype(np.intp)
-    low, high = ascending[:, below], ascending[:, np.minimum(below + 1, ascending.shape[1] - 1)]
-    return low + (high - low) * (places - below)
 
 
 class Features:
@@ -41,13 +32,6 @@ class Features:
     becomes 0 and 1, so that a change counts as one unit, however rare it is. A column that is constant becomes 0, and
     -1 or 1 where it is below or above what it used to be.
 
-    Parameters
-    ----------
-    X : array of shape (n, n_features)
-        The rows to go by.
-
-    Examples
-    --------
     >>> X = np.array([[1.0, 0.0, 7.0], [2.0, 1.0, 7.0], [3.0, 0.0, 7.0], [1e6, 1.0, 7.0]])
     >>> Features(X)(X).round(2)
     array([[-1.37,  0.  ,  0.  ],
@@ -63,7 +47,10 @@ class Features:
         self.slope = np.zeros(X.shape[1])  # of the part that is linear
         self.knots = np.full((X.shape[1], LEVELS), np.inf)
         self.scores = np.zeros((X.shape[1], LEVELS))  # at the knots
-        quantiles = _quantiles(np.sort(X.T, axis=1))
+        ascending, places = np.sort(X.T, axis=1), (np.arange(LEVELS) + 0.5) / LEVELS * (len(X) - 1)
+        below = places.astype(np.intp)
+        low, high = ascending[:, below], ascending[:, np.minimum(below + 1, len(X) - 1)]
+        quantiles = low + (high - low) * (places - below)
         for j, column in enumerate(X.T):
             low, high = column.min(), column.max()
             if high - low <= max(LEAST * 1e-6 * max(abs(low), abs(high)), TINY):
@@ -125,12 +112,6 @@ class Settings:
     logarithms is centre + box tanh(q / box), so none runs away however little the data says, and q has a Gaussian
     prior.
 
-    Parameters
-    ----------
-    n_axes : int
-
-    Examples
-    --------
     >>> scales, amplitude, noise, forgetting = Settings(4).values(np.zeros(8))
     >>> scales, amplitude, round(noise, 6), round(forgetting, 6)
     (array([0.5, 0.5, 0.5, 0.5]), 1.0, 0.1, 0.0003)
@@ -169,15 +150,8 @@ class Settings:
 class Evidence:
     """Minus the log evidence of some rows, as a function of `Settings`.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Features along the axes.
-    Y : array of shape (n, outputs)
-        Numbers of the size of 1, or +1 for the label and -1 for all others.
-    times : array of shape (n,)
-    weights : array of shape (n,) or None
-        They divide the noise.
+    X are features along the axes, (n, d); Y (n, outputs) numbers of the size of 1, or +1 for the label and -1 for all
+    others. Weights divide the noise.
     """
 
     def __init__(self, X, Y, times, weights=None):
@@ -268,44 +242,16 @@ LONGEST = 2.0  # that a step may be in any coordinate
 HALVINGS = 12  # before a line is given up
 
 
-def minimize(function, start, steps):
-    """(point, value) after at most `steps` steps downhill; never above the start.
+def descend(function, start, steps):
+    """(point, value) after at most `steps` steps downhill, never above the start; a generator, with a step for each
+    value of the function.
 
-    Parameters
-    ----------
-    function : callable
-        Point to (value, gradient). A value that is not finite is a step too far.
-    start : array
-    steps : int
+    `function` gives (value, gradient) at a point. A value that is not finite is a step too far.
 
-    Notes
-    -----
     The two loops of Nocedal, "Updating quasi-Newton matrices with limited storage", 1980, with backtracking along the
     line by the parabola through what is known, until the value has fallen by Armijo's rule. Coordinates are logarithms
     here, so a step of `LONGEST` is a factor of seven, and longer ones are shortened.
-
-    Examples
-    --------
-    >>> def bowl(x):
-    ...     return 0.5 * np.sum([1.0, 100.0] * x**2), [1.0, 100.0] * x
-    >>> point, value = minimize(bowl, np.array([1.0, 1.0]), 20)
-    >>> bool(value < 1e-12)
-    True
     """
-    return finished(descend(function, start, steps))
-
-
-def finished(work):
-    """What a generator returns when all of its steps are done."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
-
-
-def descend(function, start, steps):
-    """The same, one step for each value of the function."""
     point = np.array(start, dtype=float)
     value, gradient = function(point)
     yield

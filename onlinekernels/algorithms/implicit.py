@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels._core import metadescent, rules
-from onlinekernels.algorithms.norma import RATE, self_tuned
 from onlinekernels.base import defaults
 from onlinekernels.base.estimator import FunctionEstimator
 from onlinekernels.base.plan import Rule, check_step
 from onlinekernels.base.validation import check_flag, check_not_negative, check_positive
 from onlinekernels.budgets import Smallest
 from onlinekernels.labels import Labels
-from onlinekernels.losses import Hinge, MulticlassSquared
+from onlinekernels.losses import MulticlassSquared
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import (
-        Any, Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler, Step,
+        Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler, Step,
     )
 
 __all__ = ["ILK", "SILK", "Implicit"]
@@ -26,19 +25,7 @@ __all__ = ["ILK", "SILK", "Implicit"]
 
 @dataclass(eq=False, repr=False)
 class Implicit(Rule):
-    """f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)), with a step that may adapt itself (`MetaDescent`).
-
-    Parameters
-    ----------
-    step : Step or None
-        eta; None leaves it to the call.
-    regularization : float or None
-        lambda; None leaves it to the call.
-    penalty : float
-        C.
-    exact : bool
-        The arg-min over all labels, not the runner-up alone.
-    """
+    """f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)); the step may adapt itself (`MetaDescent`)."""
 
     _values = {"step": lambda owner, name: None if owner.step is None else check_step(owner, name),
                "regularization": check_not_negative.or_none, "penalty": check_positive, "exact": check_flag}
@@ -47,10 +34,10 @@ class Implicit(Rule):
     solves_losses = True
     may_change = frozenset({"step", "regularization", "penalty"})
 
-    step: Step | None = None
-    regularization: float | None = None
-    penalty: float = 1.0
-    exact: bool = False
+    step: Step | None = None  # eta; None leaves it to the call
+    regularization: float | None = None  # lambda; None leaves it to the call
+    penalty: float = 1.0  # C
+    exact: bool = False  # the arg-min over all labels, not the runner-up alone
 
     @property
     def is_open(self):
@@ -79,23 +66,18 @@ class Implicit(Rule):
         if self.exact and not loss.over_all_labels and not plan.offset and isinstance(plan.label_kernel, Labels):
             least, *_, largest = np.linalg.eigvalsh(plan.label_kernel.kernels())
             if least < 1e-4 * largest:
-                raise ValueError(
-                    f"The exact step of {loss!r} needs a kernel between labels that is positive definite. Got one "
-                    f"whose eigenvalues are from {max(0.0, least):.2g} to {largest:.2g}."
-                )
+                raise ValueError(f"The exact step of {loss!r} needs a kernel between labels that is positive "
+                                 f"definite. Got one whose eigenvalues are from {max(0.0, least):.2g} to "
+                                 f"{largest:.2g}.")
 
     def _check_adapted(self, loss):
-        if self.per_feature:
-            raise ValueError("per_feature=True of MetaDescent is for explicit steps: use it with NORMA.")
         if self.exact and loss.task == "multiclass" and not loss.over_all_labels:
             raise ValueError("step=MetaDescent needs exact=False here: the exact step over all labels has no trace.")
         if isinstance(loss, MulticlassSquared) or not loss.is_compiled():
             raise ValueError(f"step=MetaDescent does not adapt implicit steps of {loss!r}; it does with NORMA.")
         if self.step.offset_step is not None:
-            raise ValueError(
-                "offset_step of MetaDescent is for explicit steps: in an implicit step, offsets share the step of f. "
-                "Leave it at None."
-            )
+            raise ValueError("offset_step of MetaDescent is for explicit steps: in an implicit step, offsets share "
+                             "the step of f. Leave it at None.")
 
     @property
     def core_class(self):
@@ -170,44 +152,6 @@ class ILK(FunctionEstimator):
     scale_target: bool | str | RunningScaler = False
     encode: bool | RunningEncoder = False
     epochs: int = 1
-
-    @classmethod
-    def self_tuning(cls, kernel: KernelLike | None = None, *, radius: float = 1.0, examples: int = 100_000,
-                    rate: float = RATE, budget: Budget | int | None = None) -> Any:
-        """ILK that need not be told how much the world moves: as `NORMA.self_tuning`, with the same bound.
-
-        What I's theorem 2, corrected, prescribes (`bounds.tune_ilk_mistakes`) is, but for the scale of f, the margin 1,
-        the step 1, lambda = z and the penalty (1 + z) / X^2 with z = sqrt(D2 / T) / B: then every mistake gets a full
-        step.
-
-        Parameters
-        ----------
-        kernel : Kernel, str, callable or None
-            As for `ILK`; the theorem is about one that does not change.
-        radius : float
-            X: k(x, x) <= radius^2 for all examples.
-        examples : int
-            How long the stream may become; at least 2.
-        rate : float
-            How fast votes follow mistakes; positive.
-        budget : Budget, int or None
-            Of each learner. The theorem knows none.
-
-        Returns
-        -------
-        Hedge
-
-        Examples
-        --------
-        >>> from onlinekernels import ILK
-        >>> ILK.self_tuning("gaussian", examples=8).members["z=0.5"]
-        ILK(loss=Hinge(), kernel='gaussian', step=1.0, regularization=0.5, penalty=1.5, offset=False)
-        """
-        return self_tuned(
-            "ILK.self_tuning",
-            lambda z, square: cls(Hinge(1.0), kernel, step=1.0, regularization=z, penalty=(1.0 + z) / square,
-                                  budget=budget, offset=False),
-            radius, examples, rate)
 
 
 class SILK(ILK):

@@ -45,19 +45,7 @@ def check_points(owner, name):
 
 @dataclass(eq=False, repr=False)
 class Recursive(Rule):
-    """Condition the posterior of f on each example.
-
-    Parameters
-    ----------
-    noise : float or "auto"
-        The variance of y about f; "auto" follows the innovations.
-    memory : float
-        What is left of f's variance after one example.
-    tolerance : float
-        The least part of its variance that a point must bring.
-    budget : int or None
-        How many points may stay; None for all.
-    """
+    """Condition the posterior of f on each example."""
 
     _values = {"noise": check_noise, "memory": check_share, "tolerance": check_part, "budget": check_points}
     losses = (Squared, MulticlassSquared)
@@ -67,10 +55,10 @@ class Recursive(Rule):
     refuses_start = ("KRLS knows no initial=: it would not know how sure the function of another model is. "
                      "Copy or load the model to go on from it.")
 
-    noise: float | str
-    memory: float
-    tolerance: float
-    budget: int | None
+    noise: float | str  # the variance of y about f; "auto" follows the innovations
+    memory: float  # what is left of f's variance after one example
+    tolerance: float  # the least part of its variance that a point must bring
+    budget: int | None  # how many points may stay; None for all
 
     def check(self, plan):
         super().check(plan)
@@ -79,10 +67,8 @@ class Recursive(Rule):
 
     def check_loss(self, loss):
         if type(loss) not in self.losses:
-            raise ValueError(
-                "The 'loss' parameter of KRLS must be one whose posterior is Gaussian: 'squared' for numbers, "
-                f"'multiclass_squared' for classes. Got {loss!r} instead."
-            )
+            raise ValueError("The 'loss' parameter of KRLS must be one whose posterior is Gaussian: 'squared' for "
+                             f"numbers, 'multiclass_squared' for classes. Got {loss!r} instead.")
 
     @property
     def advice(self):
@@ -258,8 +244,7 @@ class KRLS(UncertainEstimator, FunctionEstimator):  # type: ignore[misc]  # `pro
 
     def _examples(self, state, X):
         """Rows of X as the engine takes them, scaled."""
-        points = state.rows_of(self._to_predict(X), type(self).__name__)
-        return points if state.plan.takes_objects else state.scaled(points)
+        return state.scaled(state.rows_of(self._to_predict(X), type(self).__name__))
 
     def _known(self, state, X):
         """(scores, deviations of f) of the rows of X."""

@@ -18,7 +18,7 @@ from onlinekernels.losses import Hinge
 from onlinekernels.base.validation import check_integer, check_positive
 
 if TYPE_CHECKING:
-    from onlinekernels.annotations import Any, ClassWeight, Examples, KernelLike, RunningEncoder, RunningScaler, Self
+    from onlinekernels.annotations import Any, ClassWeight, KernelLike, RunningEncoder, RunningScaler
 
 __all__ = ["LASVM", "SMO"]
 
@@ -28,15 +28,7 @@ MOST = 10_000  # times as many make `finish` give up
 
 @dataclass(eq=False, repr=False)
 class SMO(Rule):
-    """Steps in pairs of coefficients on the dual problem of the terms.
-
-    Parameters
-    ----------
-    penalty : float
-        C, the largest coefficient.
-    tolerance : float
-        tau, by how much gradients of a pair must differ.
-    """
+    """Steps in pairs of coefficients on the dual problem of the terms."""
 
     _values = {"penalty": check_positive, "tolerance": check_positive}
     losses = (Hinge,)
@@ -49,8 +41,8 @@ class SMO(Rule):
     refuses_start = "LASVM starts from 0: initial cannot say which labels its terms have."
     core_class = core.SMO
 
-    penalty: float
-    tolerance: float
+    penalty: float  # C, the largest coefficient
+    tolerance: float  # tau, by how much gradients of a pair must differ
 
     def settings(self):
         return {**super().settings(), "penalty": self.penalty, "tolerance": self.tolerance}
@@ -151,16 +143,6 @@ class LASVM(TwoClasses):
         """
         return state.hypothesis.rule.gap()
 
-    def fit(self, X: Examples, y: Any = None, *, classes: Any = None, initial: Any = None) -> Self:
-        """Forget everything, then learn X, y in random order, and again what makes a pair, until `gap_` is small.
-
-        Parameters
-        ----------
-        X, y, classes
-            As for the other algorithms; `initial` cannot be given.
-        """
-        return super().fit(X, y, classes=classes, initial=initial)
-
     def finish(self) -> Any:
         """Make steps in pairs of coefficients until none is worth it; return self.
 
@@ -191,7 +173,7 @@ class LASVM(TwoClasses):
             chosen = order.permutation(len(X))
             for epoch in range(self.epochs):
                 self._learn_rows(before, state, X, y, weights, chosen, len(candidates.sequence))
-                candidates.absorb(chosen)
+                candidates.sequence = np.concatenate([candidates.sequence, chosen])
                 self._finish(state)
                 rule.rows_gap, chosen = candidates.look(self._decision)
                 if rule.rows_gap <= self.tolerance:
@@ -237,15 +219,11 @@ class WorkingSet:
 
     def __init__(self, state, X, y, weights):
         self.state, self.y = state, y
-        self.X = X if state.plan.takes_objects else state.scaled(X)
+        self.X = state.scaled(X)
         self.may_enter = state.kernel.diagonal(validation.as_csr(self.X) if state.sparse else self.X) > 0
         if weights is not None:
             self.may_enter &= weights > 0
         self.sequence = np.zeros(0, dtype=np.intp)  # the row that was learned at each t
-
-    def absorb(self, chosen):
-        """These have been learned in this order."""
-        self.sequence = np.concatenate([self.sequence, chosen])
 
     def look(self, decide):
         """(gap over all rows, those that make a pair worth a step, be it with each other)."""

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from onlinekernels.base.labelvalues import count_labels
 from onlinekernels.base.estimator import FunctionEstimator
 from onlinekernels.base.plan import Plan
 from onlinekernels.base.plan import Rule, check_step
-from onlinekernels.base.validation import bad_parameter, check_flag, check_not_negative, check_positive
+from onlinekernels.base.validation import bad_parameter, check_flag, check_not_negative
 from onlinekernels.losses import Hinge, Mistake, MulticlassHinge
 from onlinekernels.steps import Fixed
 
@@ -20,25 +19,14 @@ if TYPE_CHECKING:
         Any, Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler, Step,
     )
 
-__all__ = ["NORMA", "Gradient", "Perceptron", "drift_rates", "self_tuned"]
+__all__ = ["NORMA", "Gradient", "Perceptron"]
 
-RATE = 0.5  # of the votes of learners for all drift rates
 TIE = 1e-300  # a margin so small that only ties and mistakes fall short of it
 
 
 @dataclass(eq=False, repr=False)
 class Gradient(Rule):
-    """f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .), with a step eta that may adapt itself (`MetaDescent`).
-
-    Parameters
-    ----------
-    step : Step
-        eta.
-    regularization : float
-        lambda.
-    exact_norms : bool
-        For steps that adapt: |f|^2 and <f, v> corrected whenever a term is dropped.
-    """
+    """f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .), with a step eta that may adapt itself (`MetaDescent`)."""
 
     _values = {"step": check_step, "regularization": check_not_negative, "exact_norms": check_flag}
     forms = frozenset({"one", "pair", "dense", "targets"})
@@ -46,23 +34,20 @@ class Gradient(Rule):
     takes_gradient_steps = True
     advice = "a smaller step, or SILK, whose steps cannot overshoot"
 
-    step: Step = field()
-    regularization: float = 0.0
-    exact_norms: bool = False
+    step: Step = field()  # eta
+    regularization: float = 0.0  # lambda
+    exact_norms: bool = False  # for steps that adapt: |f|^2 and <f, v> corrected whenever a term is dropped
 
     def check(self, plan):
         loss, largest = plan.loss, self.step.checked_size(math.inf, 1)
         if largest * self.regularization > 1:
-            raise ValueError(
-                f"step * regularization must be at most 1, so that old coefficients shrink and do not change "
-                f"sign. Got {largest:g} * {self.regularization:g} = {largest * self.regularization:g} instead."
-            )
+            raise ValueError("step * regularization must be at most 1, so that old coefficients shrink and do not "
+                             f"change sign. Got {largest:g} * {self.regularization:g} = "
+                             f"{largest * self.regularization:g} instead.")
         if self.adapts_step and not loss.is_compiled():
             if loss.task == "multiclass" or not loss.has_curvature:
-                raise ValueError(
-                    f"{type(loss).__name__} cannot be used with MetaDescent: it needs one output and a method "
-                    "curvature(score, y)."
-                )
+                raise ValueError(f"{type(loss).__name__} cannot be used with MetaDescent: it needs one output and a "
+                                 "method curvature(score, y).")
         super().check(plan)
 
     def check_loss(self, loss):
@@ -79,9 +64,6 @@ class Gradient(Rule):
 
     def settings(self):
         return {**super().settings(), "regularization": self.regularization}
-
-    def core(self, function):
-        return self.core_class(**self.settings(), **({"per_feature": True} if self.per_feature else {}))
 
 
 @dataclass(eq=False, repr=False)
@@ -135,67 +117,6 @@ class NORMA(FunctionEstimator):
     scale_target: bool | str | RunningScaler = False
     encode: bool | RunningEncoder = False
     epochs: int = 1
-
-    @classmethod
-    def self_tuning(cls, kernel: KernelLike | None = None, *, radius: float = 1.0, examples: int = 100_000,
-                    rate: float = RATE, budget: Budget | int | None = None) -> Any:
-        """NORMA that need not be told how much the world moves: `Hedge` of a few, one for each power of two.
-
-        What K's theorem 3 prescribes for few mistakes needs to know the best sequence of functions: its loss K, norm B
-        and movement D1, D2 (see `bounds.tune_norma_mistakes`), and K leaves open how to do without. With eta' = eta /
-        (1 - eta lambda) and the margin rho = eta' X^2 / 2, all but the scale of f depends on z = eta' lambda alone, by
-        which f decays: 1 - eta lambda = 1 / (1 + z). The best z is sqrt(D2 / m) / B, and one of 0, 2, 1, 1/2, 1/4, ...,
-        1 / examples is within a factor of sqrt(2) of it. A learner for each is run, from the start and for good, and
-        they vote, weighed by exp(-rate mistakes).
-
-        What is proven, for any sequence g_t at the margin mu on any stream of m <= `examples`, without a budget: let
-
-            E(z) = B^2 + (D2 / z + 2 B D1 + m z B^2) / (2 + z),    C(z) = X^2 E(z) / 4
-            M(z) = K/mu + 2 C(z)/mu^2 + 2 sqrt(C(z)/mu^2 (K/mu + C(z)/mu^2))
-
-        The learner of z makes at most M(z) mistakes, K (43)-(45) (it is `bounds.norma_mistakes_untuned`, where this
-        margin costs nothing), and the vote of N of them at most
-
-            (rate M + log N + m log 1 / (1 - 1/examples)) / log(2 / (1 + exp(-rate))),    M = min M(z) over all z
-
-        since whenever the vote is wrong, half of the weights at least are, and lose all but exp(-rate) of theirs. With
-        rate 0.5 that is 2.3 M + 4.6 (log N + 1), and M is near K's bound for the tuned algorithm: E exceeds B^2 + B
-        (sqrt(m D2) + D1) by 7 % of B sqrt(m D2) or, where sqrt(D2 / m) / B < 1 / m, by 1.5 B^2 at most.
-        `bounds.self_tuned_mistakes` computes it.
-
-        Parameters
-        ----------
-        kernel : Kernel, str, callable or None
-            As for `NORMA`; the theorem is about one that does not change.
-        radius : float
-            X: k(x, x) <= radius^2 for all examples.
-        examples : int
-            How long the stream may become; at least 2. There are about log2(examples) + 3 learners.
-        rate : float
-            How fast votes follow mistakes; positive.
-        budget : Budget, int or None
-            Of each learner. The theorem knows none.
-
-        Returns
-        -------
-        Hedge
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from onlinekernels import NORMA, Gaussian
-        >>> X = np.random.default_rng(0).normal(size=(400, 2))
-        >>> y = np.where(X[:, 0] * np.cos(np.arange(400) / 50) + X[:, 1] * np.sin(np.arange(400) / 50) > 0, 1, -1)
-        >>> model = NORMA.self_tuning(Gaussian(2.0), examples=400)
-        >>> labels = model.progressive(X, y, classes=[-1, 1], return_labels=True)[1]
-        >>> int((labels != y).sum()), {name: round(400 * error) for name, error in model.errors_.items()}["z=0"]
-        (69, 76)
-        """
-        return self_tuned(
-            "NORMA.self_tuning",
-            lambda z, square: cls(Hinge((1.0 + z) * square / 2.0), kernel, step=1.0, regularization=z / (1.0 + z),
-                                  budget=budget, offset=False),
-            radius, examples, rate)
 
 
 @dataclass(eq=False, repr=False)
@@ -267,28 +188,3 @@ class Perceptron(FunctionEstimator):
         if self.update not in (None, "runner-up", "uniform"):
             raise bad_parameter(self, "update", '"runner-up", "uniform" or None', self.update)
         return Plan.of(self, Gradient(Fixed(1.0)), loss=loss)
-
-
-def drift_rates(examples):
-    """z = 0, and 2, 1, 1/2, 1/4, ... down to 1 / examples or less: sqrt(D2 / m) / B of K (32) is near one of them.
-
-    A sequence of functions of norm B that moves by at most 2 B at a time has sqrt(D2 / m) / B <= 2; one below 1 / m has
-    moved so little that it need not be followed.
-
-    >>> drift_rates(8)
-    [0.0, 2.0, 1.0, 0.5, 0.25, 0.125]
-    """
-    return [0.0, *(2.0**-power for power in range(-1, math.ceil(math.log2(examples)) + 1))]
-
-
-def self_tuned(owner, make, radius, examples, rate):
-    """Learners for all drift rates z that vote; ``make(z, radius^2)`` gives one."""
-    from onlinekernels.ensemble.stacking import Hedge  # few programs need it
-
-    if not check_positive.accepts(radius):
-        raise bad_parameter(owner, "radius", check_positive.expected, radius)
-    if not isinstance(examples, numbers.Integral) or isinstance(examples, bool) or examples < 2:
-        raise bad_parameter(owner, "examples", "an integer of at least 2", examples)
-
-    members = {f"z={z:g}": make(z, float(radius) ** 2) for z in drift_rates(int(examples))}
-    return Hedge(members, rate=rate, share=1.0 / int(examples), votes=True)

@@ -24,17 +24,7 @@ check_radius = Real("a number from 1e-100 to 1e100", lambda value: 1e-100 < valu
 
 @dataclass(eq=False, repr=False)
 class Aggressive(Rule):
-    """The shortest way to no loss, or to less: passive-aggressive steps, and projections (H).
-
-    Parameters
-    ----------
-    penalty : float or None
-        The largest coefficient; None for no cap.
-    squared : bool
-        Against the squared loss, so that the penalty is no cap: PA-II.
-    radius : float or None
-        |f| stays within it.
-    """
+    """The shortest way to no loss, or to less: passive-aggressive steps, and projections (H)."""
 
     _values = {"penalty": check_positive.or_none, "squared": check_flag, "radius": check_radius.or_none}
     forms = frozenset({"one", "pair", "targets"})
@@ -42,9 +32,9 @@ class Aggressive(Rule):
     may_change = frozenset({"penalty"})
     core_class = rules.Aggressive
 
-    penalty: float | None = None
-    squared: bool = False
-    radius: float | None = None
+    penalty: float | None = None  # the largest coefficient; None for no cap
+    squared: bool = False  # against the squared loss, so that the penalty is no cap: PA-II
+    radius: float | None = None  # |f| stays within it
 
     @property
     def solves_losses(self):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels.base import validation
-from onlinekernels._core.selftuned import Metric, SelfTuning, tuned_member
+from onlinekernels._core.ensemble import SelfTuning, tuned_member
+from onlinekernels._core.transforms import Metric
 from onlinekernels.algorithms.evidence import Evidence, Features, Settings, learned_metric, spread_out, standard_targets
 from onlinekernels.algorithms.krls import KRLS
 from onlinekernels.base.composite import CombinedEstimator, CompositePlan
@@ -255,11 +256,9 @@ class Maker:
     def state_of_history(self, refreshes):
         """What was learned when, as arrays."""
         seen = [[np.concatenate([root, others]) for root, *others in kinds] for _, _, kinds in refreshes]
-        return {
-            "times": np.array([t for t, _, _ in refreshes], dtype=np.int64),
-            "alarms": np.array([alarm for _, alarm, _ in refreshes], dtype=bool),
-            "seen": np.array(seen).reshape(len(refreshes), len(self.kinds), self.n_features + 3),
-        }
+        return {"times": np.array([t for t, _, _ in refreshes], dtype=np.int64),
+                "alarms": np.array([alarm for _, alarm, _ in refreshes], dtype=bool),
+                "seen": np.array(seen).reshape(len(refreshes), len(self.kinds), self.n_features + 3)}
 
     def history_of(self, state):
         """The same as it was; ValueError if its parts do not fit each other."""
@@ -270,10 +269,8 @@ class Maker:
             raise ValueError("the history has times that are not in order")
         if not np.isfinite(seen).all() or (seen < 0.0).any() or (seen[..., -3:-1] == 0.0).any():
             raise ValueError("the history has numbers out of range")
-        return [
-            (int(t), bool(alarm), tuple((row[:-3].copy(), *map(float, row[-3:])) for row in kinds))
-            for t, alarm, kinds in zip(times, alarms, seen, strict=True)
-        ]
+        return [(int(t), bool(alarm), tuple((row[:-3].copy(), *map(float, row[-3:])) for row in kinds))
+                for t, alarm, kinds in zip(times, alarms, seen, strict=True)]
 
 
 def together(seen):
@@ -371,18 +368,14 @@ class SelfTuned(CombinedEstimator):
     def _settings(self):
         loss = as_loss("squared" if self.loss is None else self.loss, self)
         if type(loss) not in (Squared, MulticlassSquared):
-            raise ValueError(
-                "The 'loss' parameter of SelfTuned must be one whose posterior is Gaussian: 'squared' for numbers, "
-                f"'multiclass_squared' for classes. Got {loss!r} instead."
-            )
+            raise ValueError("The 'loss' parameter of SelfTuned must be one whose posterior is Gaussian: 'squared' "
+                             f"for numbers, 'multiclass_squared' for classes. Got {loss!r} instead.")
         if not isinstance(self.axes, str) or self.axes not in KINDS:
             raise validation.bad_parameter(self, "axes", '"auto", "own" or "gradient"', self.axes)
         validation.check_flag(self, "frozen")
-        return {
-            "axes": self.axes,
-            "budget": validation.check_count(self, "budget"),
-            "window": validation.check_integer(self, "window", 100),
-        }
+        return {"axes": self.axes,
+                "budget": validation.check_count(self, "budget"),
+                "window": validation.check_integer(self, "window", 100)}
 
     def _begin(self, plan, X, targets, learned=None):
         kinds, n_features = KINDS[plan.axes], X.shape[1]
@@ -440,10 +433,8 @@ class SelfTuned(CombinedEstimator):
         history = state.backend.refreshes
         found = [together(kinds) for _, _, kinds in history]
         roots = np.array([root for root, _, _ in found]).reshape(len(history), state.n_features)
-        return {
-            "t": np.array([t for t, _, _ in history], dtype=np.int64),
-            "alarm": np.array([alarm for _, alarm, _ in history], dtype=bool),
-            "relevance": roots / roots.sum(axis=1, keepdims=True),
-            "noise": np.array([noise for _, noise, _ in found]),
-            "memory": np.array([memory for _, _, memory in found]),
-        }
+        return {"t": np.array([t for t, _, _ in history], dtype=np.int64),
+                "alarm": np.array([alarm for _, alarm, _ in history], dtype=bool),
+                "relevance": roots / roots.sum(axis=1, keepdims=True),
+                "noise": np.array([noise for _, noise, _ in found]),
+                "memory": np.array([memory for _, _, memory in found])}

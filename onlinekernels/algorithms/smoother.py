@@ -114,12 +114,10 @@ class Smoother(CompositeEstimator):
         kernel.validate()
         if self.neighbours is not None:
             neighbour = validation.check_integer(self, "neighbours", 1, FARTHEST)
-        return {
-            "kernel": kernel,
-            "budget": self._rows_kept(),
-            "neighbour": neighbour,
-            "memory": as_memory(self.scale, self),
-        }
+        return {"kernel": kernel,
+                "budget": self._rows_kept(),
+                "neighbour": neighbour,
+                "memory": as_memory(self.scale, self)}
 
     def _rows_kept(self):
         budget = self.budget

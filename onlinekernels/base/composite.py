@@ -36,10 +36,9 @@ class CompositePlan:
     @classmethod
     def restored(cls, parts):
         """The plan that `parts` described; ValueError if it is one of another estimator."""
-        parts = {name: value for name, value in parts.items() if name != "rule"}
-        if set(parts) != {field.name for field in fields(cls)}:
+        if set(parts) - {"rule"} != {field.name for field in fields(cls)}:
             raise ValueError("the current parameters are not those of this estimator")
-        return cls(**parts)
+        return cls(**{name: value for name, value in parts.items() if name != "rule"})
 
     def row_length(self, n_features, targets):
         """Numbers in a row as members take it."""
@@ -80,7 +79,6 @@ class CompositeState(Learned):
 
     @property
     def t(self):
-        """How many rows were learned."""
         return self.backend.t
 
     def n_terms(self):
@@ -102,32 +100,25 @@ class CompositeState(Learned):
         return self.backend.threshold() if self.loss.task == "novelty" else 0.0
 
     def refreshed(self, estimator):
-        """The state under the parameters that an estimator has now."""
         self.plan.check_change(estimator._plan())
         self.stale = False
         return self
 
     def widened(self, width, fill):
-        """Refuse more features: members have begun with those there were."""
-        raise ValueError(
-            f"a model with {self.n_features} features cannot take new ones after its first example: name all of "
-            "them in features=."
-        )
+        raise ValueError(f"a model with {self.n_features} features cannot take new ones after its first example: name "
+                         "all of them in features=.")
 
     # ---- Learning ----
 
     def rows_of(self, X, owner):
-        """X as the backend takes it."""
         validation.check_feature_names(X, self.feature_names, owner)
         return self.plan.validate_points(X, self.n_features, owner=owner)
 
     def takes(self, x):
-        """Whether the backend may have x as it is."""
         return self.backend.takes(x)
 
     @property
     def done(self):
-        """Rows of the latest call that are learned."""
         return self.backend.t - self.t_before
 
     @done.setter
@@ -135,11 +126,9 @@ class CompositeState(Learned):
         self.t_before = self.backend.t - rows
 
     def learn_one(self, row, target):
-        """Learn one row."""
         self.backend.learn_one(row, target, self.n_labels())
 
     def learn(self, X, y, weights, wanted=None, coverage=None):
-        """Let the backend learn; what is wanted of each row before it, {name: array}."""
         y = y if self.labels is not None else y.reshape(len(X), -1)
         n_seen, earlier, trace = self.n_classes_seen(), self.backend.innovations, None if wanted is None else {}
         found = self.backend.learn(X, y, weights, self.n_labels(), trace)
@@ -179,20 +168,11 @@ class CompositeState(Learned):
     # ---- In files and pickles ----
 
     def to_dict(self):
-        """Everything that is learned, as plain values, components and arrays."""
         learned = self.backend.state()
-        if self.backend.members:
-            members = [member for member in self.backend.members if shown(member) is not None]
-            learned.update({"members": {member.name: member_state(member) for member in members}} if members else {})
-        return {
-            "plan": self.plan.parts(),
-            "stale": self.stale,
-            "n_features": self.n_features,
-            "feature_names": self.feature_names,
-            "targets": self.targets,
-            "labels": None if self.labels is None else self.labels.state(),
-            "learned": flat(learned),
-        }
+        members = [member for member in self.backend.members if shown(member) is not None]
+        if members:
+            learned["members"] = {member.name: member_state(member) for member in members}
+        return {**self.header(), "learned": flat(learned)}
 
 
 def uncorrected(scores, factors):
@@ -254,8 +234,7 @@ class CompositeEstimator(UncertainEstimator):
     def _plan(self):
         """The plan: copies, so that later changes do not reach it."""
         validation.check_integer(self, "epochs", 1)
-        settings = self._settings()
-        return self._plan_class(**copy.deepcopy({"loss": self._own_loss(), **settings}))
+        return self._plan_class(**copy.deepcopy({"loss": self._own_loss(), **self._settings()}))
 
     def _first_state(self, plan, X, labels, targets, start=None, whole=False):
         if start is not None:
@@ -267,8 +246,7 @@ class CompositeEstimator(UncertainEstimator):
 
     def _known(self, state, X):
         """(scores, deviations) of the rows of X."""
-        X = self._to_predict(X)
-        return self._known_rows(state, state.rows_of(X, type(self).__name__))
+        return self._known_rows(state, state.rows_of(self._to_predict(X), type(self).__name__))
 
     def _known_rows(self, state, rows):
         """The same of rows as members take them."""
@@ -312,8 +290,7 @@ class CompositeEstimator(UncertainEstimator):
         backend = self._begin(plan, np.zeros((0, n_features)), 0 if labels is not None else targets, known)
         backend.restore(known)
         state = CompositeState(plan, n_features, labels, targets, backend)
-        state.stale = bool(learned["stale"])
-        state.restore_names(learned["feature_names"])
+        state.restore_header(learned)
         return state
 
 

@@ -160,7 +160,7 @@ class WarmUpRows:
     """
 
     def __init__(self, parts=None, looks=LOOKS):
-        self.parts = parts  # (rows, targets, weights or None), those of the open block included; None without any
+        self.parts = parts  # (rows, targets, weights), those of the open block included; None without any
         self.n = 0 if parts is None else len(parts[0])  # how many of them are learned
         self.is_open = False
         self.looks = looks  # that are still to come
@@ -171,25 +171,18 @@ class WarmUpRows:
         return self.looks[0] - self.n
 
     def rows(self, done=0):
-        """(rows, targets, weights or None) that are learned, with `done` ones of the open block; None without any."""
+        """(rows, targets, weights) that are learned, with `done` ones of the open block; None without any."""
         n = self.n + done * self.is_open
         if n == 0:
             return None
         X, y, weights = self.parts
-        return (X, y, weights) if n == len(X) else (X[:n], y[: n * (len(y) // len(X))], _first(weights, n))
+        return (X, y, weights) if n == len(X) else (X[:n], y[: n * (len(y) // len(X))], weights[:n])
 
     def open(self, X, y, weights):
         """Get ready to learn some more rows; X and y may be views of what others change."""
-        before = self.rows()
-        if before is None:
-            parts = _appended(None, X), _appended(None, y), None if weights is None else _appended(None, weights)
-        else:
-            known = before[2]
-            if (weights is None) != (known is None):
-                weights = np.ones(len(X)) if weights is None else weights
-                known = np.ones(len(before[0])) if known is None else known
-            weights = None if weights is None else _appended(known, weights)
-            parts = _appended(before[0], X), _appended(before[1], y), weights
+        weights = np.ones(len(X)) if weights is None else weights
+        known = self.rows() or (X[:0], y[:0], weights[:0])
+        parts = tuple(_joined(before, more) for before, more in zip(known, (X, y, weights), strict=True))
         self.__dict__.update(parts=parts, is_open=True)
 
     def commit(self, done):
@@ -214,48 +207,31 @@ class WarmUpRows:
 
     def to_dict(self, done=0):
         """All of it as arrays by name, with `done` rows of an open block."""
-        rows = self.rows(done)
+        looks, rows = {"looks": len(self.looks)}, self.rows(done)
         if rows is None:
-            return {"looks": len(self.looks)}
+            return looks
         X, y, weights = rows
-        points = {"X": X} if not isinstance(X, Rows) else {"indptr": X.indptr, "indices": X.indices, "data": X.data}
-        return {"looks": len(self.looks), **points, "y": y, **({} if weights is None else {"weights": weights})}
+        names = ("indptr", "indices", "data") if isinstance(X, Rows) else ()
+        points = {name: getattr(X, name) for name in names} or {"X": X}
+        return {**looks, **points, "y": y, "weights": weights}
 
     @classmethod
-    def restored(cls, learned, n_features, dtype, sparse):
-        """What `to_dict` described; ValueError if its parts do not fit each other."""
-        looks, X = learned["looks"], None
+    def restored(cls, learned, n_features, dtype, sparse, n_targets, labels):
+        """What `to_dict` described; ValueError if its parts do not fit each other, or targets are none of `labels`."""
+        looks = learned["looks"]
         if type(looks) is not int or not 1 <= looks <= len(LOOKS):
             raise ValueError("the first rows were looked at too often")
-        if sparse and "data" in learned:
-            kinds = (("indptr", np.int64), ("indices", np.int32), ("data", np.float64))
-            X = Rows(*(check_array(learned[name], name, kind, (-1,)) for name, kind in kinds), n_features)
-        elif not sparse and "X" in learned:
-            X = _owned_array(learned["X"], dtype, (-1, n_features))
-        if X is None:
+        if "y" not in learned:
             return cls(looks=LOOKS[-looks:])
-        if not 0 < len(X) <= LOOKS[-looks] or not sparse and not np.isfinite(X).all():
-            raise ValueError("the first rows are too many, or not finite")
-        y = _owned_array(learned["y"], np.float64, (-1,))
-        weights = learned.get("weights")
-        if weights is not None:
-            weights = _owned_array(weights, np.float64, (len(X),))
-            if not (np.isfinite(weights).all() and (weights >= 0).all()):
-                raise ValueError("the weights of the first rows are negative or not finite")
+        kinds = (("indptr", np.int64), ("indices", np.int32), ("data", np.float64))
+        X = (Rows(*(check_array(learned[name], name, kind, (-1,)) for name, kind in kinds), n_features) if sparse
+             else _owned_array(learned["X"], dtype, (-1, n_features)))
+        y = _owned_array(learned["y"], np.float64, (len(X) * n_targets,))
+        weights = _owned_array(learned["weights"], np.float64, (len(X),))
+        fits = labels is None or np.isin(y, labels).all()
+        if not fits or not 0 < len(X) <= LOOKS[-looks] or (weights < 0).any():
+            raise ValueError("the first rows are too many, or their targets or weights are out of range")
         return cls((X, y, weights), LOOKS[-looks:])
-
-    def check_targets(self, n_targets, task, n_labels):
-        """ValueError unless the targets are such as the engine takes."""
-        if self.parts is None:
-            return
-        X, y, _ = self.parts
-        fits = y.shape == (len(X) * n_targets,) and np.isfinite(y).all()
-        if task == "binary":
-            fits = fits and np.isin(y, (-1.0, 1.0)).all()
-        elif task == "multiclass":
-            fits = fits and (y == np.floor(y)).all() and (y >= 0).all() and (y < n_labels).all()
-        if not fits:
-            raise ValueError("the targets of the first rows do not fit the loss")
 
 
 def _owned_array(array, dtype, shape):
@@ -266,15 +242,10 @@ def _owned_array(array, dtype, shape):
     return copy
 
 
-def _appended(before, more):
+def _joined(before, more):
     """Rows or numbers, one after the other; copies."""
-    if isinstance(more, Rows):
-        if before is None:
-            return more
-        indptr = np.append(before.indptr, before.indptr[-1] + more.indptr[1:])
-        indices, data = (np.append(getattr(before, name), getattr(more, name)) for name in ("indices", "data"))
-        return Rows(indptr, indices, data, more.n_features)
-    return more.copy() if before is None else np.concatenate([before, more])
-
-def _first(array, n):
-    return None if array is None else array[:n]
+    if not isinstance(more, Rows):
+        return np.concatenate([before, more])
+    indptr = np.append(before.indptr, before.indptr[-1] + more.indptr[1:])
+    indices, data = (np.append(getattr(before, name), getattr(more, name)) for name in ("indices", "data"))
+    return Rows(indptr, indices, data, more.n_features)

@@ -40,7 +40,13 @@ LINES_ADDED: dict[str, int] = {}  # {name of a class or function: lines that its
 
 def fill(cls):
     """Put what the bases say into the docstring of a class."""
-    _fill(cls, lambda name: _described_by_bases(cls, name))
+    def described(name):
+        if name == "Attributes":
+            return _attributes(cls)
+        found = (entries(vars(base).get("__doc__")).get(name) for base in cls.__mro__[1:-1])
+        return next((lines for lines in found if lines is not None), None)
+
+    _fill(cls, described)
 
 
 def like(*others):
@@ -56,15 +62,12 @@ def like(*others):
 
 def _fill(thing, described):
     """Put `described(name)` in the places of names; nothing without a docstring, as under ``python -OO``."""
-    lines = (thing.__doc__ or "").split("\n")
-    whole = []
+    lines, whole = (thing.__doc__ or "").split("\n"), []
     for line in lines:
         places, filled = _PLACES.fullmatch(line) if "{" in line else None, []
         for place in places[2].split() if places else ():
-            found = described(place[1:-1])
-            if found is None:
-                found = [place]
-            elif filled and found[1:] and not found[1].strip("-"):  # a section
+            found = described(place[1:-1]) or [place]
+            if filled and found[1:] and not found[1].strip("-"):  # a section
                 filled.append("")
             filled += [places[1] + part if part else part for part in found]
         whole += filled if places else [line]
@@ -98,15 +101,7 @@ def entries(doc):
                 found.update(dict.fromkeys(names[1].split(", "), entry))
         section.append(line)
         entry.append(line)
-    return {name: _without_last_blanks(described) for name, described in found.items()}
-
-
-def _described_by_bases(cls, name):
-    """Lines of an entry or a section; None if no base has it."""
-    if name == "Attributes":
-        return _attributes(cls)
-    found = (entries(vars(base).get("__doc__")).get(name) for base in cls.__mro__[1:-1])
-    return next((described for described in found if described is not None), None)
+    return {name: "\n".join(described).rstrip("\n").split("\n") for name, described in found.items()}
 
 
 def _attributes(cls):
@@ -120,9 +115,3 @@ def _attributes(cls):
             lines = inspect.cleandoc(value.__doc__ or "").split("\n")
             section += [name, *("    " + line for line in lines if line)]
     return section if len(section) > 2 else None
-
-
-def _without_last_blanks(lines):
-    while lines and not lines[-1]:
-        lines = lines[:-1]
-    return lines

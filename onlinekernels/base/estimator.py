@@ -15,6 +15,7 @@ import numpy as np
 from onlinekernels._core.lock import Locked
 from onlinekernels._core.points import Rows
 from onlinekernels.base import defaults, validation
+from onlinekernels.base.docstrings import like
 from onlinekernels.base.labelsets import first_among_equals, label_column
 from onlinekernels.base.labelvalues import plain
 from onlinekernels.base.params import Parameterized, same_parameters
@@ -37,10 +38,8 @@ if TYPE_CHECKING:
     F = TypeVar('F')
     T = TypeVar('T')
 
-__all__ = [
-    "can_grow", "Estimator", "FunctionEstimator", "learned", "only_if", "task_is", "UncertainEstimator",
-    "validate_coverage",
-]
+__all__ = ["can_grow", "Estimator", "FunctionEstimator", "learned", "only_if", "task_is", "UncertainEstimator",
+           "validate_coverage"]
 
 
 class only_if:
@@ -68,10 +67,8 @@ class only_if:
         if not exists:
             if "loss" not in model.get_params(deep=False):  # nobody can choose another one
                 raise AttributeError(f"{type(model).__name__} has no {self.name!r}.")
-            raise AttributeError(
-                f"{type(model).__name__} with the loss {model.loss!r} has no "
-                f"{self.name!r}.{self.hint}"
-            )
+            raise AttributeError(f"{type(model).__name__} with the loss {model.loss!r} has no {self.name!r}."
+                                 f"{self.hint}")
         return self.function.__get__(model, owner)
 
 
@@ -90,9 +87,7 @@ def _only(y):
     """The one label or target of a list or array; an empty list, which is neither, if there is not exactly one."""
     if type(y) is np.ndarray and y.shape == (1,) and y.dtype.kind in "biufU":
         return y.item()
-    if type(y) is list and len(y) == 1:
-        return y[0]
-    return [] if y is not None else None
+    return None if y is None else y[0] if type(y) is list and len(y) == 1 else []
 
 
 def validate_coverage(coverage):
@@ -116,20 +111,19 @@ OUTPUTS = "steps", "margins", "norms", "std", "interval", "proba", "labels"
 class Estimator(Parameterized, Locked):
     """Base of all models: they differ by the backend of the core that learns, and by what they show of it.
 
-    A subclass has an ``__init__`` that stores its parameters, and
+    A subclass is a dataclass of its parameters, and has
 
     `_plan`
         validates them: a plan, which also checks rows (`validate_points`) and finds labels (`first_labels`);
     `_first_state(plan, X, labels, targets, start, whole)`
-        makes the state before the first of the rows X, which are all there is if they are the `whole`, with a backend;
-        see `Learned` for what a state can do;
+        makes the state (see `Learned`) before the first of the rows X, which are all there is if they are the `whole`;
     `_restored(learned)`
         makes it from what a file or pickle holds; ValueError if the parts of that do not fit each other;
-    `_scores(state, X)`
-        evaluates rows, shape (n, outputs).
+    `_scores(state, X)`, `_scores_of_one(state, row)`
+        evaluate rows, shape (n, outputs), or one that needs no check.
 
     `_lock.alone` is to learn, `_lock.shared` to predict, `_lock` to look. What several algorithms have in common is
-    described here, and in the docstrings of those that have it; see `onlinekernels.base.docstrings`.
+    described here; see `onlinekernels.base.docstrings`.
 
     Parameters
     ----------
@@ -223,7 +217,7 @@ class Estimator(Parameterized, Locked):
     def __setattr__(self, name, value):
         """Remember that a parameter changed after fitting: the next call looks at it."""
         super().__setattr__(name, value)
-        if self._state is not None and name != "_state":
+        if self._state is not None and not name.startswith("_"):
             self._state.stale = True
 
     def set_params(self, **params: Any) -> Self:
@@ -245,7 +239,7 @@ class Estimator(Parameterized, Locked):
 
         Parameters
         ----------
-        X : array of shape (n, n_features), or list of rows
+        X : array of shape (n, n_features), or list of rows, or of objects for a kernel on objects
         y : labels or targets, for a regression also a matrix of several targets; none for novelty losses
         classes : the labels, if y does not show them all
         """
@@ -259,7 +253,6 @@ class Estimator(Parameterized, Locked):
         return self
 
     def _make_passes(self, before, state, X, y, weights):
-        """The passes of `fit`."""
         for epoch in range(self.epochs):
             self._learn(before, state, X, y, weights, earlier=epoch * len(X))
 
@@ -283,10 +276,11 @@ class Estimator(Parameterized, Locked):
                 self._validate_and_learn(X, y, classes, sample_weight, start)
         return self
 
-    def _validate_and_learn(self, X, y, classes=None, sample_weight=None, start=None):
+    def _validate_and_learn(self, X, y, *others, **outputs):
+        """(state, what is wanted of each row) after more examples."""
         before = self._state
-        state, X, y, weights = self._validate_examples(before, X, y, classes, sample_weight, start)
-        self._learn(before, state, X, y, weights)
+        state, X, y, weights = self._validate_examples(before, X, y, *others)
+        return state, self._learn(before, state, X, y, weights, **outputs)
 
     def learn_one(self, x: Any, y: Any = None) -> Self:
         """Learn one example, 1-d or an object, with the least overhead; return self."""
@@ -298,7 +292,7 @@ class Estimator(Parameterized, Locked):
                     if not several or state is not None and state.targets == 1:
                         raise ValueError(f"y must be one label or number for learn_one. Got {y!r} instead.")
                 try:
-                    self._validate_and_learn(self._row(state, x), None if y is None else [y])
+                    self._validate_and_learn(self._row(state, x), None if y is None else [y], None, None)
                 except ValueError as error:
                     if state is not None or "classes=" not in str(error):
                         raise
@@ -336,18 +330,17 @@ class Estimator(Parameterized, Locked):
     def _row(self, state, x):
         """One example as rows of one."""
         if validation.is_sparse(x):
-            return validation.check_one_row(x)
+            if x.ndim == 2 and x.shape[0] != 1:
+                raise ValueError(f"x must be one example. Got a sparse matrix of {x.shape[0]} rows instead.")
+            return x
         if state is None or not state.takes_rows or self._encoder is not None:
             return x[None] if type(x) is np.ndarray and x.ndim == 1 else [x]
-        return validation.check_point(x, n_features=state.n_features, dtype=None, owner=type(self).__name__)[None]
+        return validation.check_point(x, n_features=state.n_features, owner=type(self).__name__)
 
     def _progressive(self, call, wanted, coverage=None):
         """`progressive`, with what is `wanted` beside the scores, in the order of `OUTPUTS`."""
-        X, y, classes, sample_weight, start = call
         with self._lock.alone:
-            before = self._state
-            state, X, y, weights = self._validate_examples(before, X, y, classes, sample_weight, start)
-            found = self._learn(before, state, X, y, weights, wanted=frozenset(wanted), coverage=coverage)
+            state, found = self._validate_and_learn(*call, wanted=frozenset(wanted), coverage=coverage)
             scores = found["scores"]
             scores = scores[:, 0] if state.form == "one" else state.shown(scores.T).T
         others = [found[name] for name in OUTPUTS if name in wanted]
@@ -390,10 +383,10 @@ class Estimator(Parameterized, Locked):
 
         `start` is the state whose function the first call starts from, or None; `whole` rows are all there is.
         """
-        if self._encodes() or start is not None:
-            if state is None and self._current_loss().task == "regression":
-                y = validation.as_array_once(y)
-            X = self._to_learn(state, X, start, whole, means=self._target_means(y, classes))
+        if state is None and self._own_loss().task == "regression":
+            y = validation.as_array_once(y)
+        X = self._to_learn(state, X, start, whole, means=self._target_means(y, classes))
+        block = None if self._uncommitted is None else self._uncommitted[1]
         if state is None:
             names = validation.feature_names(X)
             plan = self._first_plan(X, y, classes)
@@ -402,7 +395,6 @@ class Estimator(Parameterized, Locked):
             if plan.loss.task in ("binary", "multiclass"):
                 labels = plan.first_labels(label_column(y, len(X)), classes, start)
             elif plan.loss.task == "regression":
-                y = validation.as_array_once(y)
                 targets = validation.count_targets(y)
             state = self._first_state(plan, X, labels, targets, start, whole)
             state.feature_names = None if state.n_features is None else names
@@ -411,26 +403,22 @@ class Estimator(Parameterized, Locked):
                 raise ValueError("initial= starts a model and this one has learned already; call fit to start anew.")
             if state.stale:
                 state = state.refreshed(self)
-            if self._uncommitted is not None and self._uncommitted[1] is not None and X.shape[1] > state.n_features:
+            if block is not None and X.shape[1] > state.n_features:
                 state = state.widened(X.shape[1], 0.0)
             X = state.rows_of(X, type(self).__name__)
         weights = validation.check_weights(sample_weight, len(X))
         state, y = state.with_targets(len(X), y, classes)
-        if self._uncommitted is not None and self._uncommitted[1] is not None:
-            self._tell(state, self._uncommitted[1], X, y)
+        if block is not None:
+            self._tell(state, block, X, y)
         if self.class_weight is not None:
             weights = state.class_weights(self.class_weight, y, weights, whole, self)
         return state, X, y, weights
 
     # ---- Encoding ---------------------------------------------------------------------------------------------------
 
-    def _encodes(self):
-        """Whether there is anything to do with rows that shall be learned."""
-        return self.encode is not False or self._encoder is not None or self._uncommitted is not None
-
     def _target_means(self, y, classes):
         """Columns for the means of targets of each category."""
-        task = self._own_loss().task
+        task = self._own_loss().task if self.encode is not False else "novelty"
         if task == "multiclass":
             return min(MEANS, max(1, len(classes) - 1)) if hasattr(classes, "__len__") else MEANS
         if task == "regression":
@@ -458,28 +446,20 @@ class Estimator(Parameterized, Locked):
         new encoder has this many columns for the `means` of targets.
         """
         encoder = self._encoder if state is not None else as_encoder(self.encode, self, means)
-        if state is not None and state.stale:
-            self._check_encode()
+        if state is not None and state.stale and not same_parameters(as_encoder(self.encode, self), encoder):
+            raise ValueError(f"The 'encode' parameter changed after fitting, to {self.encode!r}; call fit to start "
+                             "anew.")
         if getattr(start, "encoder", None) is not None:
             if encoder is None:
                 raise ValueError("initial= has learned from encoded rows: encode=True is needed here, too.")
             encoder = start.encoder.copy()
         block = None if encoder is None or validation.is_sparse(X) else encoder.open(X, grows=self._grows())
-        self.__dict__["_uncommitted"] = encoder, block, whole
+        self._uncommitted = encoder, block, whole
         return X if block is None else block.rows
 
     def _grows(self):
         """Whether columns may join that have been 0 until now, which leaves the function as it is."""
         return False
-
-    def _check_encode(self):
-        """ValueError if `encode` is not what it was when the model began."""
-        wanted = as_encoder(self.encode, self)
-        is_other = (wanted is None) != (self._encoder is None)
-        if is_other or wanted is not None and not same_parameters(wanted, self._encoder):
-            raise ValueError(
-                f"The 'encode' parameter changed after fitting, to {self.encode!r}; call fit to start anew."
-            )
 
     def _commit(self, rows):
         """Let the encoder learn from the first of the rows that were encoded last; may be called again."""
@@ -487,7 +467,7 @@ class Estimator(Parameterized, Locked):
             encoder, block, is_whole = self._uncommitted
             if block is not None:
                 block.commit(None if is_whole else rows)
-            self.__dict__.update(_encoder=encoder, _uncommitted=None)
+            self._encoder, self._uncommitted = encoder, None
 
     def _is_encoded(self):
         """Whether rows came through an encoder; that of a model of sparse rows has seen nothing."""
@@ -501,12 +481,6 @@ class Estimator(Parameterized, Locked):
     def _by_column(self, state, values):
         """{name: value} of the features, where encoded columns are added up for each column that was given."""
         return self._encoder.summed(values) if self._is_encoded() else dict(zip(state.names(), values, strict=True))
-
-    def take_encoder(self, encoder: Any) -> Any:
-        """Go on with an encoder from a file; ValueError if it does not make the rows that the state has learned."""
-        if encoder._state is not None and encoder.n_features_out_ != self._state.n_features:
-            raise ValueError("the encoder does not fit the number of features")
-        self.__dict__["_encoder"] = encoder
 
     @property
     def encoder_(self) -> Any:
@@ -527,7 +501,10 @@ class Estimator(Parameterized, Locked):
         """Prediction for one example, 1-d or an object."""
         with self._lock.shared:
             state = self._fitted()
-            row = x if self._encoder is None else self._encoder.row_of_one(x)
+            row = x
+            if self._encoder is not None:
+                block = self._encoder.open_one(x, learns=False)
+                row = None if block is None else block.rows[0]
             if state.takes_rows and state.takes(row):
                 return plain(state.answers(self._scores_of_one(state, row))[0])
             return plain(state.answers(self._scores(state, self._row(state, x)))[0])
@@ -559,11 +536,9 @@ class Estimator(Parameterized, Locked):
             state = self._fitted()
             return state.detected(self._scores(state, X))[0]
 
-    @only_if(
-        lambda model: model._current_loss().probabilistic,
-        ' Probabilities come with the loss "logistic" for two classes, "multiclass_logistic" or '
-        '"multiclass_squared" for many.',
-    )
+    @only_if(lambda model: model._current_loss().probabilistic,
+             ' Probabilities come with the loss "logistic" for two classes, "multiclass_logistic" or '
+             '"multiclass_squared" for many.')
     def predict_proba(self, X: Examples) -> Array:
         """Probabilities of the classes, shape (n, n_classes)."""
         with self._lock.shared:
@@ -673,10 +648,8 @@ class Estimator(Parameterized, Locked):
             if kind == "classifier"
             else None,
             regressor_tags=RegressorTags(poor_score=True) if kind == "regressor" else None,
-            input_tags=InputTags(
-                sparse=self._takes_sparse,
-                **dict.fromkeys(("allow_nan", "string", "categorical", "dict"), bool(self.encode)),
-            ),
+            input_tags=InputTags(sparse=self._takes_sparse,
+                                 **dict.fromkeys(("allow_nan", "string", "categorical", "dict"), bool(self.encode))),
         )
 
     def __sklearn_is_fitted__(self):
@@ -754,8 +727,7 @@ class UncertainEstimator(Estimator):
             raise ValueError("return_interval is for numbers; classes have return_proba=True.")
         if return_proba and task != "multiclass":
             raise ValueError("return_proba is for classes; numbers have return_std and return_interval.")
-        if return_std and task == "novelty":
-            raise ValueError("return_std is for numbers and classes; a detector has thresholds.")
+        self._check_std(return_std)
         coverage = None if return_interval is None else validate_coverage(return_interval)
         wanted = {"std": return_std, "interval": return_interval, "proba": return_proba, "labels": return_labels}
         call = X, y, classes, sample_weight, None
@@ -767,14 +739,17 @@ class UncertainEstimator(Estimator):
         (Those of `KRLS` are of f, without the noise, as in scikit-learn's GaussianProcessRegressor.) A detector has +1
         for the ordinary and -1 for the novel rows.
         """
-        if return_std and self._current_loss().task == "novelty":
-            raise ValueError("return_std is for numbers and classes; a detector has thresholds.")
+        self._check_std(return_std)
         if not return_std:
             return super().predict(X)
         with self._lock.shared:
             state = self._fitted()
             scores, deviations = self._evaluated(state, X)
             return state.answers(scores), deviations
+
+    def _check_std(self, return_std):
+        if return_std and self._current_loss().task == "novelty":
+            raise ValueError("return_std is for numbers and classes; a detector has thresholds.")
 
     @only_if(task_is("regression"), " Classes have predict_proba.")
     def predict_interval(self, X: Examples, coverage: float = 0.9) -> Array:
@@ -848,14 +823,13 @@ class FunctionEstimator(Estimator):
 
     # ---- Learning ---------------------------------------------------------------------------------------------------
 
+    @like(Estimator.fit)
     def fit(self, X: Examples, y: Any = None, *, classes: Any = None, initial: Any = None) -> Self:
         """Forget everything, then learn X, y in the given order, `epochs` times; return self.
 
         Parameters
         ----------
-        X : array of shape (n, n_features), or list of objects for a kernel on objects
-        y : labels or targets, for a regression also a matrix of several targets; none for novelty losses
-        classes : both labels, if y does not show them
+        {X} {y} {classes}
         initial : a fitted model whose function is the start f_1
         """
         return self._fit(X, y, classes, start_of(initial))
@@ -863,14 +837,11 @@ class FunctionEstimator(Estimator):
     def _make_passes(self, before, state, X, y, weights):
         super()._make_passes(before, state, X, y, weights)
         if state.loss.task == "novelty" and state.loss.margin_step not in (None, LOG):
-            self._place_margin(state, X)
+            # A fraction nu of all rows shall be below the margin of a detector.
+            scores = self._decision(state, state.scaled(X), trusted=True)[:, 0]
+            state.hypothesis.set_scalar(float(np.quantile(scores, state.loss.nu)))
 
-    def _place_margin(self, state, X):
-        """Put the margin of a detector where a fraction nu of all rows is below it."""
-        X = X if state.plan.takes_objects else state.scaled(X)
-        scores = self._decision(state, X, trusted=True)[:, 0]
-        state.hypothesis.set_scalar(float(np.quantile(scores, state.loss.nu)))
-
+    @like(Estimator.partial_fit)
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: ArrayLike | None = None, *,
                     initial: Any = None) -> Self:
         """Learn some more examples, as many as you like at a time; return self.
@@ -879,9 +850,7 @@ class FunctionEstimator(Estimator):
 
         Parameters
         ----------
-        X, y : as for `fit`
-        classes : both labels, needed at most on the first call
-        sample_weight : array of shape (n,), multiplies the loss of each example
+        {X} {classes} {sample_weight}
         initial : on the first call, a fitted model whose function is the start f_1
         """
         return self._partial_fit(X, y, classes, sample_weight, start_of(initial))
@@ -954,19 +923,15 @@ class FunctionEstimator(Estimator):
 
     def _scores(self, state, X):
         """Scores of all rows, shape (n, outputs)."""
-        owner = type(self).__name__
-        if self._encoder is not None:
-            X = self._to_predict(X)
+        X, owner = self._to_predict(X), type(self).__name__
         if state.plan.takes_objects:
             return self._decision(state, validation.check_objects(X))
-        if state.plan.scale:
-            return self._decision(state, state.scaled(state.rows_of(X, owner)), trusted=True)
-        points = state.rows_of(X, owner, finite=not state.function.notices_bad_points)
-        try:
-            return self._decision(state, points)
-        except FloatingPointError:
-            points = state.rows_of(X, owner)  # NaN or infinity: say so
-            return self._decision(state, points, trusted=True)
+        if not state.plan.scale and state.function.notices_bad_points:
+            try:
+                return self._decision(state, state.rows_of(X, owner, finite=False))
+            except FloatingPointError:  # NaN or infinity: say so below
+                pass
+        return self._decision(state, state.scaled(state.rows_of(X, owner)), trusted=True)
 
     def _decision(self, state, examples, **how):
         """Scores of examples that have been checked and scaled; columns of labels that are yet to join are left out."""

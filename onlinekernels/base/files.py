@@ -62,23 +62,21 @@ def save(model, path, *, notes=None):
     """
     arrays, params = {}, model.get_params(deep=False)
     code = {name: params[name] for name in ("kernel", "loss") if _is_code(params.get(name), name)}
-    header = {
-        "algorithm": _algorithm_name(model),
-        "without": list(code),
-        "params": encoded({**params, **dict.fromkeys(code)}, arrays),
-        "state": None,
-    }
+    header = {"algorithm": _algorithm_name(model),
+              "without": list(code),
+              "params": encoded({**params, **dict.fromkeys(code)}, arrays),
+              "state": None}
     if model._state is not None:
         state = model._state.to_dict()
-        _check_labels(state["labels"])
+        names = state["labels"] or {"order": []}
+        if not all(type(label) in PLAIN for label in names.get("classes", names.get("order"))):
+            raise TypeError("Labels must be numbers or strings to be saved. Pickle the model instead.")
         state["plan"].update(dict.fromkeys(code))
         header["state"] = state
         state.update({part: encoded(state[part], arrays) for part in ENCODED if state.get(part) is not None})
         if model._encoder is not None:
-            header["encoder"] = {
-                "component": _encoded(model._encoder, "encode", arrays),
-                "learned": model._encoder.to_dict(),
-            }
+            header["encoder"] = {"component": _encoded(model._encoder, "encode", arrays),
+                                 "learned": model._encoder.to_dict()}
     if notes is not None:
         header["notes"] = notes
     write(os.fspath(path), header, arrays, lambda header, arrays: _model(header, arrays, code))
@@ -137,7 +135,9 @@ def _model(header, arrays, given):
         if header.get("encoder") is not None:
             encoder = _decoded(header["encoder"]["component"], arrays)
             encoder.restore(header["encoder"]["learned"])
-            model.take_encoder(encoder)
+            if encoder._state is not None and encoder.n_features_out_ != model._state.n_features:
+                raise ValueError("the encoder does not fit the number of features")
+            model._encoder = encoder
     if header.get("notes") is not None:
         model.__dict__["_notes"] = header["notes"]
     return model
@@ -160,8 +160,7 @@ def _algorithm_name(model):
 
 def encoded(parts, arrays):
     """{name: value} as JSON, with arrays put aside."""
-    return {name: _encoded_objects(value, arrays) if name == "objects" else _encoded(value, name, arrays)
-            for name, value in parts.items()}
+    return {name: _encoded(value, name, arrays) for name, value in parts.items()}
 
 
 def decoded(parts, arrays):
@@ -170,39 +169,48 @@ def decoded(parts, arrays):
 
 
 def _encoded(value, name, arrays):
-    """A parameter or state value as JSON, with arrays put aside."""
+    """A parameter or state value as JSON, with arrays put aside; `name` is that of the parameter it belongs to."""
+    if isinstance(value, (list, tuple)) and value:
+        kinds = {(part.shape, part.dtype) if isinstance(part, np.ndarray) else None for part in value}
+        if name == "objects" and len(kinds) == 1 and None not in kinds:  # points that are arrays of one shape
+            value = np.stack(value)
+        elif name not in ("objects", "labels") and not all(type(part) in PLAIN for part in value):
+            value = _as_numbers(value)
     if isinstance(value, np.ndarray) and is_storable(value):
         is_symmetric = value.ndim == 2 and len(value) > 16 and np.array_equal(value, value.T)
         return {"lower half" if is_symmetric else "array": _key_of(np.tril(value) if is_symmetric else value, arrays)}
-    if isinstance(value, dict) and any(isinstance(v, Parameterized) for v in value.values()):
-        return {"table": [[_plain(key, name), _encoded(v, name, arrays)] for key, v in value.items()]}
-    if isinstance(value, (list, tuple)) and any(isinstance(v, Parameterized) for v in value):
-        return {"list": [_encoded(v, name, arrays) for v in value]}
     if isinstance(value, dict):
-        return {"pairs": [[_plain(key, name), _plain(v, name)] for key, v in value.items()]}
+        return {"table": [[_encoded(key, name, arrays), _encoded(v, name, arrays)] for key, v in value.items()]}
     if isinstance(value, (list, tuple)):
-        if name == "labels" and any(isinstance(row, (list, tuple)) for row in value):
-            return {"rows": [[_plain(v, name) for v in row] for row in value]}
-        if name == "labels" or all(type(v) in PLAIN for v in value):
-            return {"objects": [_plain(v, name) for v in value]}
-        if np.asarray(value).dtype.kind in "fiub":
-            return _encoded(np.asarray(value), name, arrays)
+        return {"tuple" if isinstance(value, tuple) else "objects": [_encoded(v, name, arrays) for v in value]}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value) in PLAIN:
         return value
-    cls = type(value)
-    if cls.__name__ in algorithms.__all__ and getattr(algorithms, cls.__name__) is cls:  # a member, as it was given
-        params = value.get_params(deep=False)
-        return {"model": cls.__name__, "params": {key: _encoded(v, key, arrays) for key, v in params.items()}}
-    if COMPONENTS.get(cls.__name__) is cls and cls is not kernels.Custom:
+    if _named(type(value).__name__) is type(value) and type(value) is not kernels.Custom:
         value = value.resolved() if isinstance(value, labels.Labels) else value
-        params = value.get_params(deep=False)
-        return {"component": cls.__name__, "params": {key: _encoded(v, name, arrays) for key, v in params.items()}}
-    raise TypeError(
-        f"The {name!r} of this model is Python code or an object, {value!r}, which a model file cannot hold. Pickle "
-        "the model instead."
-    )
+        is_model = type(value).__name__ not in COMPONENTS
+        params = {key: _encoded(v, key if is_model else name, arrays)
+                  for key, v in value.get_params(deep=False).items()}
+        return {"component": type(value).__name__, "params": params}
+    what = {"objects": "The terms of this model are Python objects other than numbers, strings or arrays of one shape",
+            "labels": f"The labels of this model hold {value!r}, which is neither a number nor a string"}
+    raise TypeError(f"{what.get(name, f'The {name!r} of this model is Python code or an object, {value!r}')}; a model "
+                    "file cannot hold that. Pickle the model instead.")
+
+
+def _as_numbers(value):
+    """Nested lists of numbers as an array, and others as they are."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        return value
+    return array if array.dtype.kind in "fiub" else value
+
+
+def _named(name):
+    """The class of a component, or of a model, which may be a member; None if there is none."""
+    return COMPONENTS.get(name) or (getattr(algorithms, name) if name in algorithms.__all__ else None)
 
 
 def _is_code(component, name):
@@ -224,13 +232,6 @@ def _key_of(array, arrays):
     return key
 
 
-def _plain(value, name):
-    value = value.item() if isinstance(value, np.generic) else value
-    if type(value) in PLAIN:
-        return value
-    raise TypeError(f"The {name!r} of this model holds {value!r}; a model file takes numbers and strings only.")
-
-
 def _decoded(value, arrays):
     if not isinstance(value, dict):
         return value
@@ -240,41 +241,15 @@ def _decoded(value, arrays):
         lower = arrays[value["lower half"]]
         return lower + np.tril(lower, -1).T
     if "objects" in value:
-        return value["objects"]
-    if "pairs" in value:
-        return {key: v for key, v in value["pairs"]}
-    if "rows" in value:
-        return [tuple(row) for row in value["rows"]]
+        return [_decoded(v, arrays) for v in value["objects"]]
+    if "tuple" in value:
+        return tuple(_decoded(v, arrays) for v in value["tuple"])
     if "table" in value:
-        return {key: _decoded(v, arrays) for key, v in value["table"]}
-    if "list" in value:
-        return [_decoded(v, arrays) for v in value["list"]]
-    params = {key: _decoded(v, arrays) for key, v in value["params"].items()}
-    if "model" in value:
-        if value["model"] not in algorithms.__all__:
-            raise ValueError(f"there is no algorithm {value['model']!r}")
-        return getattr(algorithms, value["model"])(**params)
-    return COMPONENTS[value["component"]](**params)
-
-
-def _encoded_objects(objects, arrays):
-    """Points that are numbers, strings or arrays of one shape."""
-    if objects and all(isinstance(x, np.ndarray) and x.dtype.kind in "fiub" for x in objects):
-        if len({(x.shape, x.dtype) for x in objects}) == 1:
-            return _encoded(np.stack(objects), "points", arrays)
-    plain = [x.item() if isinstance(x, np.generic) else x for x in objects]
-    if all(type(x) in PLAIN for x in plain):
-        return {"objects": plain}
-    raise TypeError(
-        "The terms of this model are Python objects other than numbers, strings or arrays of one shape, which a "
-        "model file cannot hold. Pickle the model instead."
-    )
-
-
-def _check_labels(labels):
-    names = [] if labels is None else labels.get("classes", labels.get("order"))
-    if not all(type(label) in PLAIN for label in names):
-        raise TypeError("Labels must be numbers or strings to be saved. Pickle the model instead.")
+        return {_decoded(key, arrays): _decoded(v, arrays) for key, v in value["table"]}
+    component = _named(value["component"])
+    if component is None:
+        raise ValueError(f"there is no component {value['component']!r}")
+    return component(**{key: _decoded(v, arrays) for key, v in value["params"].items()})
 
 
 # ---- Files ----

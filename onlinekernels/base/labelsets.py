@@ -4,8 +4,7 @@ import functools
 import numpy as np
 
 from onlinekernels.base.labelvalues import (
-    as_list, distinct_labels, is_continuous, label_array, label_column, object_array, plain, shown, shown_list,
-    sorted_indices,
+    as_list, distinct_labels, label_array, label_column, object_array, plain, shown, shown_list, sorted_indices,
 )
 
 __all__ = ["BinaryLabels", "ManyLabels", "among_seen", "first_among_equals", "label_column"]
@@ -28,10 +27,12 @@ def among_seen(scores, counts):
     return np.where(np.arange(scores.shape[1]) < counts[:, None], scores, -np.inf)
 
 
-CONTINUOUS = (
-    "Unknown label type: continuous. y must hold labels for a classification loss. Got {}. "
-    'To predict numbers use OnlineKernelRegressor, or a regression loss such as "squared".'
-)
+def refuse_continuous(y):
+    """Numbers that are not whole are targets of a regression, not labels; ValueError for any."""
+    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+        raise ValueError("Unknown label type: continuous. y must hold labels for a classification loss. Got "
+                         f"{shown(y)}. "
+                         'To predict numbers use OnlineKernelRegressor, or a regression loss such as "squared".')
 
 
 class LabelSet:
@@ -47,26 +48,17 @@ class LabelSet:
         except TypeError:
             return None
 
-    def _looked_up(self, y):
-        """Targets of labels, None for unknown ones."""
-        return [self._targets.get(label) for label in as_list(y)]
-
     def indices_of(self, labels):
         """Targets of a list of labels, None for unknown ones."""
         return [self._targets.get(label) for label in labels]
 
+    def _looked_up(self, y):
+        """Targets of an array of labels, None for unknown ones."""
+        return self.indices_of(as_list(y))
+
     def agree(self, scores, y):
         """Whether the labels that scores choose are those of an array; a label that is not known never is."""
         return np.array(self._looked_up(y), dtype=float) == self.chosen(scores)
-
-    def weights(self, table):
-        """Weight of each label, in order of the targets, from a dictionary; 1 for those it does not name."""
-        return [table.get(label, 1.0) for label in self.order]
-
-    def is_invalid(self, table):
-        """Whether a dictionary has a label that is unknown, and lacks one that is known: scikit-learn's rule."""
-        named, known = set(table), set(self.order)
-        return not named <= known and not known <= named
 
 
 def classes_column(classes):
@@ -88,8 +80,7 @@ def restored_list(labels):
 class BinaryLabels(LabelSet):
     """Two labels; the first in sorted order is -1, the second +1.
 
-    Immutable: `encode` returns the targets and the labels to go on with, so that a refused call
-    changes nothing.
+    Immutable: `encode` returns the targets and the labels to go on with, so that a refused call changes nothing.
 
     >>> labels = BinaryLabels.first_seen(np.array(["spam", "ham"]))
     >>> labels.classes
@@ -113,21 +104,16 @@ class BinaryLabels(LabelSet):
         if classes is not None:
             classes = _in_order(classes_column(classes), "classes")
             if len(classes) != 2:
-                raise ValueError(
-                    f"classes must hold two different labels for a two-class loss. Got {len(classes)}: "
-                    f"{shown(classes)}."
-                )
+                raise ValueError("classes must hold two different labels for a two-class loss. Got "
+                                 f"{len(classes)}: {shown(classes)}.")
             return cls(classes)
         seen = _in_order(y, "y")
         if len(seen) == 2:
             return cls(seen)
         if len(seen) > 2:
-            if is_continuous(seen):
-                raise ValueError(CONTINUOUS.format(shown(seen)))
-            raise ValueError(
-                "Only binary classification is supported by a two-class loss: y must hold two labels. Got "
-                f'{len(seen)}: {shown(seen)}. For many classes use a loss such as "multiclass_hinge".'
-            )
+            refuse_continuous(seen)
+            raise ValueError("Only binary classification is supported by a two-class loss: y must hold two labels. Got "
+                             f'{len(seen)}: {shown(seen)}. For many classes use a loss such as "multiclass_hinge".')
         label = seen[0]
         if seen.dtype.kind == "b":
             return cls(np.array([False, True]))
@@ -135,10 +121,8 @@ class BinaryLabels(LabelSet):
             if label == 1 and seen.dtype.kind != "u":
                 return cls(np.array([-1, 1], dtype=seen.dtype), negative_is_open=True)
             return cls(np.array([-1, 1] if label == -1 else [0, 1], dtype=seen.dtype))
-        raise ValueError(
-            f"y holds one class only, {shown(seen)}, and two are needed: pass classes=[...] with both labels on the "
-            "first call. (Labels -1/1, 0/1 and booleans need no classes.)"
-        )
+        raise ValueError(f"y holds one class only, {shown(seen)}, and two are needed: pass classes=[...] with both "
+                         "labels on the first call. (Labels -1/1, 0/1 and booleans need no classes.)")
 
     def encode(self, y):
         """(targets -1.0 or +1.0, labels to go on with); ValueError for an unknown label."""
@@ -153,9 +137,8 @@ class BinaryLabels(LabelSet):
         targets = self._looked_up(y)
         unknown = np.isnan(targets)
         if unknown.any():
-            raise ValueError(
-                f"y contains an unknown label, {shown(y[unknown][:1])}; expected one of {shown(self.classes)}."
-            )
+            raise ValueError(f"y contains an unknown label, {shown(y[unknown][:1])}; expected one of "
+                             f"{shown(self.classes)}.")
         return targets, self
 
     def _looked_up(self, y):
@@ -254,7 +237,10 @@ class ManyLabels(LabelSet):
         self.order = order
         self.fixed = fixed
         self._targets = self._short = {label: float(i) for i, label in enumerate(order)}
-        self._table = _table(order)
+        self._table = None  # targets of labels that are numbers 0, 1, 2, ..., by label, NaN for none
+        if order and all(type(label) is int and 0 <= label < 4 * len(order) for label in order):
+            self._table = np.full(max(order) + 1, np.nan)
+            self._table[order] = np.arange(len(order))
 
     @classmethod
     def first_seen(cls, y, classes=None, structure=None):
@@ -291,8 +277,7 @@ class ManyLabels(LabelSet):
         targets = self._at_once(y)
         if targets is not None:
             return targets, self
-        if is_continuous(y):
-            raise ValueError(CONTINUOUS.format(shown(y)))
+        refuse_continuous(y)
         targets = self._looked_up(y)
         if None not in targets:
             return np.array(targets), self
@@ -309,10 +294,8 @@ class ManyLabels(LabelSet):
         if not 0 <= y.min() <= y.max() < len(self._table):
             return None
         codes = y.astype(np.intp)
-        if y.dtype.kind == "f" and (codes != y).any():
-            return None
         targets = self._table[codes]
-        return None if np.isnan(targets).any() else targets
+        return None if (codes != y).any() or np.isnan(targets).any() else targets
 
     def first_of_best(self, scores):
         """Place of the largest score in the order that users see; among equals the first."""
@@ -322,8 +305,7 @@ class ManyLabels(LabelSet):
 
     def _shown(self, scores):
         """Columns of scores in the order that users see; another thread may be about to add labels."""
-        n, class_order = scores.shape[1], self.class_order
-        return class_order if n == len(class_order) else class_order[class_order < n]
+        return self.class_order[self.class_order < scores.shape[1]]
 
     def chosen(self, scores):
         """The target with the largest score; among equals the first in the order that users see."""
@@ -331,10 +313,7 @@ class ManyLabels(LabelSet):
 
     def decode(self, scores):
         """The label with the largest score; among equals the first of `classes`."""
-        best = self.first_of_best(scores)
-        if scores.shape[1] < len(self.order):
-            best = np.flatnonzero(self.class_order < scores.shape[1])[best]
-        return self.classes[best]
+        return self.classes[np.flatnonzero(self.class_order < scores.shape[1])[self.first_of_best(scores)]]
 
     def decode_before(self, scores, before):
         """`decode` among the first `before` labels, those seen before each example; None where there were none."""
@@ -371,12 +350,3 @@ class ManyLabels(LabelSet):
         if type(fixed) is not bool:
             raise ValueError("it does not say whether the labels are fixed")
         return cls(order, fixed)
-
-
-def _table(order):
-    """Targets of labels that are numbers 0, 1, 2, ..., by label, NaN for none; None for others, or sparse ones."""
-    if not order or not all(type(label) is int and 0 <= label < 4 * len(order) for label in order):
-        return None
-    table = np.full(max(order) + 1, np.nan)
-    table[order] = np.arange(len(order))
-    return table

@@ -12,16 +12,8 @@ from onlinekernels.base.validation import check_column, refuse_masked
 __all__ = ["label_column", "column", "label_array", "as_list", "plain", "distinct_labels"]
 
 # What an array of labels of one type must be.
-PLAIN_KINDS = {
-    bool: "b",
-    int: "iu",
-    float: "f",
-    complex: "c",
-    str: "U",
-    bytes: "S",
-    np.datetime64: "M",
-    np.timedelta64: "m",
-}
+PLAIN_KINDS = {bool: "b", int: "iu", float: "f", complex: "c", str: "U", bytes: "S", np.datetime64: "M",
+               np.timedelta64: "m"}
 
 
 # ---- Reading -----------------------------------------------------------------------------------
@@ -129,11 +121,6 @@ def sorted_indices(labels):
         return sorted(range(len(labels)), key=labels.__getitem__)
     except (TypeError, ValueError, ArithmeticError):  # each kind has its own way to refuse a comparison with another
         return None
-
-
-def is_continuous(y):
-    """Numbers that are not whole are targets of a regression, not labels."""
-    return y.dtype.kind == "f" and bool((y != np.floor(y)).any())
 
 
 def shown(labels):

@@ -57,14 +57,12 @@ def built(models, transforms, X, targets, learned=None):
 def new_member(name, model, X, targets, transform=None):
     """A member that has learned nothing, for a model that has not either and rows like X, shape (n, n_features)."""
     if model.class_weight is not None or model.labels is not None:
-        raise ValueError(
-            f"members know labels by their codes: {type(model).__name__} must have no class_weight and no labels of "
-            "its own. Give class_weight to the ensemble."
-        )
+        raise ValueError(f"members know labels by their codes: {type(model).__name__} must have no class_weight and no "
+                         "labels of its own. Give class_weight to the ensemble.")
     two = [0, 1] if model._current_loss().task == "binary" else None  # a loss of two classes must know both
     plan = model._first_plan(X, two, two)
     labels = {"binary": BinaryLabels(np.arange(2)), "multiclass": ManyLabels([], False)}.get(plan.loss.task)
-    model.__dict__["_state"] = model._first_state(plan, X, labels, max(1, targets))
+    model._state = model._first_state(plan, X, labels, max(1, targets))
     return _member(name, model, transform)
 
 
@@ -82,7 +80,7 @@ def fitted_member(name, model, frozen):
     """A member that goes on from a fitted model, which knows labels by their codes; see `Prefit`."""
     labels = model._state.labels
     return _member(name, model, None, before=model.t_, frozen=frozen, labels=() if labels is None else labels.order,
-                   fixed=labels is not None and (isinstance(labels, BinaryLabels) or labels.fixed))
+                   fixed=labels is not None and is_closed(labels))
 
 
 def shown(member):
@@ -108,35 +106,30 @@ def member_state(member):
 
 def restored_member(name, model, state, transform=None):
     """The member that `member_state` described; ValueError if its parts do not fit each other."""
-    t, before, codes, disabled = state["t"], state["before"], state["codes"], state["disabled"]
-    if type(t) is not int or type(before) is not int or t < 0 or before < 0 or type(state["frozen"]) is not bool:
-        raise ValueError("it does not say how many rows a member has learned")
-    if not all(type(state[name]) is int and 0 <= state[name] < 1 << 62 for name in ANEW):
-        raise ValueError("it does not say when a member began anew")
-    if not (disabled is None or isinstance(disabled, str)):
-        raise ValueError("it does not say why a member is disabled")
-    if (
-        not isinstance(codes, list)
-        or len(set(codes)) != len(codes)
-        or not all(type(code) is int and 0 <= code < 2**31 for code in codes)
+    t, before, frozen, codes, disabled = (state[part] for part in ("t", "before", "frozen", "codes", "disabled"))
+    counts = [t, before, *(state[part] for part in ANEW)]
+    for is_sound, what in (
+        (all(type(count) is int and 0 <= count < 1 << 62 for count in counts) and type(frozen) is bool,
+         "it does not say how many rows a member has learned, and since when"),
+        (disabled is None or isinstance(disabled, str), "it does not say why a member is disabled"),
+        (isinstance(codes, list) and all(type(code) is int and 0 <= code < 2**31 for code in codes)
+         and len(set(codes)) == len(codes), "the labels of a member are no codes"),
+        (model is not None, "there is no model to show a member"),
     ):
-        raise ValueError("the labels of a member are no codes")
-    if model is None:
-        raise ValueError("there is no model to show a member")
-    model.__dict__["_state"] = model._restored(state["model"])
+        if not is_sound:
+            raise ValueError(what)
+    model._state = model._restored(state["model"])
     labels = model._state.labels
-    if isinstance(labels, BinaryLabels) and list(labels.order) != [0, 1]:
-        raise ValueError("the labels of a member are not those that a loss of two classes knows")
-    fixed = before > 0 and labels is not None and (isinstance(labels, BinaryLabels) or labels.fixed)
-    member = _member(name, model, transform, before=before, frozen=state["frozen"], fixed=fixed, disabled=disabled)
-    if member.is_labelled and labels.order != codes:
-        raise ValueError("the labels of a member are not those of its model")
-    learned = model.t_
-    if not state["frozen"] and disabled is None and learned != before + t:
+    is_two = isinstance(labels, BinaryLabels)
+    member = _member(name, model, transform, before=before, frozen=frozen, disabled=disabled,
+                     fixed=before > 0 and labels is not None and is_closed(labels))
+    if is_two and list(labels.order) != [0, 1] or member.is_labelled and labels.order != codes:
+        raise ValueError("the labels of a member are not those of its model, or not those that a loss of two knows")
+    if not frozen and disabled is None and model.t_ != before + t:
         raise ValueError("a member has not learned the rows that it has seen")
     member.go_on_from(t, codes)
-    for name in ANEW:
-        setattr(member, name, state[name])
+    for part in ANEW:
+        setattr(member, part, state[part])
     return member
 
 
@@ -174,8 +167,8 @@ class Prefit:
         self.labels = self._common_labels(label_sets)
         for model, state in zip(self.models.values(), states.values(), strict=True):
             if state.stale:  # a parameter was set since: it counts, or is refused now
-                state = model.__dict__["_state"] = state.refreshed(model)
-            state.feature_names = model.__dict__["_encoder"] = None
+                state = model._state = state.refreshed(model)
+            state.feature_names = model._encoder = None
             if self.labels is not None:
                 state.labels = self._as_codes(state.labels)
 
@@ -191,10 +184,9 @@ class Prefit:
         order = distinct_labels(others, first)
         for name, one in sets.items():
             if is_closed(one) and one.agreeing_with(order) is None:
-                raise ValueError(
-                    f"Members must have the same labels. {name!r} has {shown_list(one.order)} and takes no others; "
-                    f"others have {shown_list(order)}. Name all of them in classes= when members begin."
-                )
+                raise ValueError(f"Members must have the same labels. {name!r} has {shown_list(one.order)} and takes "
+                                 f"no others; others have {shown_list(order)}. Name all of them in classes= when "
+                                 "members begin.")
         return ManyLabels(order, all(map(is_closed, sets.values())))
 
     def _as_codes(self, labels):
@@ -215,23 +207,17 @@ def check(name, model, frozen):
     if state is None:
         raise ValueError(f"Members must have learned already, and {name!r} has not: {model!r}.")
     if model._encoder is not None and not passes_numbers(model._encoder):
-        raise ValueError(
-            f"The member {name!r} has categories of its own (encode=). Encode the data before, by one encoder for all."
-        )
+        raise ValueError(f"The member {name!r} has categories of its own (encode=). Encode the data before, by one "
+                         "encoder for all.")
     if state.n_features is None or state.sparse:
-        raise ValueError(
-            f"Members take rows of numbers, and {name!r} has learned "
-            f"{'objects' if state.n_features is None else 'sparse rows'}."
-        )
+        raise ValueError(f"Members take rows of numbers, and {name!r} has learned "
+                         f"{'objects' if state.n_features is None else 'sparse rows'}.")
     if model.labels is not None:
-        raise ValueError(
-            f"The member {name!r} has labels={model.labels!r}, and an ensemble's members know labels by their codes."
-        )
+        raise ValueError(f"The member {name!r} has labels={model.labels!r}, and an ensemble's members know labels by "
+                         "their codes.")
     if model.class_weight is not None and not frozen:
-        raise ValueError(
-            f"The member {name!r} has class_weight={model.class_weight!r}, and an ensemble's members know labels by "
-            "their codes. Set it to None and give it to the ensemble, or freeze the members."
-        )
+        raise ValueError(f"The member {name!r} has class_weight={model.class_weight!r}, and an ensemble's members know "
+                         "labels by their codes. Set it to None and give it to the ensemble, or freeze the members.")
 
 
 def passes_numbers(encoder):

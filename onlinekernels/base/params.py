@@ -58,8 +58,9 @@ class Parameterized:
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with `deep` also those of parameters, as ``kernel__width``."""
         params = {}
-        for name in (p.name for p in self._signature()):
-            value = params[name] = getattr(self, name)
+        for parameter in self._signature():
+            name, value = parameter.name, getattr(self, parameter.name)
+            params[name] = value
             if deep and hasattr(value, "get_params") and not isinstance(value, type):
                 params.update({f"{name}__{key}": v for key, v in value.get_params().items()})
         return params
@@ -83,9 +84,8 @@ class Parameterized:
         for key, value in params.items():
             name, separator, rest = key.partition("__")
             if name not in names:
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}. It has: {', '.join(names) or 'none'}."
-                )
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}. It has: "
+                                 f"{', '.join(names) or 'none'}.")
             if separator:
                 nested.setdefault(name, {})[rest] = value
             else:
@@ -95,10 +95,8 @@ class Parameterized:
             if not hasattr(inner[name], "set_params"):
                 component = self._component(name, inner[name])
                 if component is None:
-                    raise ValueError(
-                        f"The {name!r} parameter of {type(self).__name__} is {inner[name]!r}, which has no parameters "
-                        f"of its own to set. Give an object for {name!r} first."
-                    )
+                    raise ValueError(f"The {name!r} parameter of {type(self).__name__} is {inner[name]!r}, which has "
+                                     f"no parameters of its own to set. Give an object for {name!r} first.")
                 own[name] = inner[name] = component
             if isinstance(inner[name], Parameterized):
                 inner[name]._sorted_out(values)

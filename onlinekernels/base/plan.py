@@ -12,6 +12,7 @@ from onlinekernels._core.targets import TargetScaler
 from onlinekernels._core.transforms import Scaler
 from onlinekernels.base import defaults, validation
 from onlinekernels.base.labelsets import BinaryLabels, ManyLabels
+from onlinekernels.base.labelvalues import distinct_labels
 from onlinekernels.base.params import Parameterized, same_parameters
 from onlinekernels.base.representations import representation_of
 from onlinekernels.budgets import as_budget, Budget
@@ -69,11 +70,6 @@ class Rule(Parameterized):
         return isinstance(self.step, MetaDescent)
 
     @property
-    def per_feature(self):
-        """Whether each weight has a step of its own."""
-        return self.adapts_step and bool(self.step.per_feature)
-
-    @property
     def evaluates_slots(self):
         """Whether it wants scores of terms."""
         return self.exact_norms
@@ -100,48 +96,33 @@ class Rule(Parameterized):
 
     def check(self, plan):
         """Raise ValueError for what cannot be combined with the other parts of a plan."""
-        self.check_loss(plan.loss)
+        loss = plan.loss
+        self.check_loss(loss)
         if plan.form not in self.forms:
-            raise ValueError(f"{plan.loss!r} moves all labels at once, and {type(self).__name__} steps do not.")
+            raise ValueError(f"{loss!r} moves all labels at once, and {type(self).__name__} steps do not.")
         if not self.adapts_step:
             return
         if self.step.offset_step is not None and plan.offset is False:  # None is not yet decided
             raise ValueError("offset_step of MetaDescent is for a model with offset=True, and this one has no offset.")
-        if self.step.margin_step is not None and not (plan.loss.adapts and plan.loss.margin_step is None):
-            has = f"margin_step={plan.loss.margin_step!r} of its own" if plan.loss.adapts else "nothing that adapts"
-            raise ValueError(
-                f"margin_step of MetaDescent is for a nu-loss with margin_step=None. Got {plan.loss!r}, which has "
-                f"{has}."
-            )
-        if plan.loss.adapts and plan.loss.core()[1] <= 0:
-            raise ValueError(
-                f"MetaDescent adapts the logarithm of the {plan.loss.scalar_name}, which must start above 0. "
-                f"Got {plan.loss.core()[1]:g} instead."
-            )
+        if self.step.margin_step is not None and not (loss.adapts and loss.margin_step is None):
+            has = f"margin_step={loss.margin_step!r} of its own" if loss.adapts else "nothing that adapts"
+            raise ValueError(f"margin_step of MetaDescent is for a nu-loss with margin_step=None. Got {loss!r}, which "
+                             f"has {has}.")
+        if loss.adapts and loss.core()[1] <= 0:
+            raise ValueError(f"MetaDescent adapts the logarithm of the {loss.scalar_name}, which must start above 0. "
+                             f"Got {loss.core()[1]:g} instead.")
 
     def check_loss(self, loss):
         """Raise ValueError for a loss that it has no step for."""
-        if not loss.is_compiled():
-            if not self.solves_losses:
-                raise ValueError(
-                    f"{type(loss).__name__} has no {self.step_name or 'such'} step: a loss of your own works with "
-                    "NORMA, SVMD, ILK, "
-                    "SILK, and PassiveAggressive's PA-I and PA-II."
-                )
-            if loss.task == "multiclass":
-                raise ValueError(
-                    f"{type(loss).__name__} has no {self.step_name} step over all labels; it works with NORMA."
-                )
-        elif self.losses is not None and type(loss) not in self.losses:
+        if not loss.is_compiled() and not self.solves_losses:
+            raise ValueError(f"{type(loss).__name__} has no {self.step_name or 'such'} step: a loss of your own works "
+                             "with NORMA, SVMD, ILK, SILK, and PassiveAggressive's PA-I and PA-II.")
+        if not loss.is_compiled() and loss.task == "multiclass":
+            raise ValueError(f"{type(loss).__name__} has no {self.step_name} step over all labels; it works with "
+                             "NORMA.")
+        if loss.is_compiled() and self.losses is not None and type(loss) not in self.losses:
             names = ", ".join(sorted(kind.__name__ for kind in self.losses))
             raise ValueError(f"{loss!r} has no {self.step_name} step. Use one of {names}.")
-
-    def differences(self, other):
-        """(parameter, value here, value there) of what may not change between calls, and does."""
-        mine, others = self.get_params(deep=False), other.get_params(deep=False)
-        for name in mine:
-            if name not in self.may_change and not same_parameters(mine[name], others[name]):
-                yield name, mine[name], others[name]
 
     # ---- For the core ----
 
@@ -199,9 +180,9 @@ class Plan:
         self.offset, self.average, self.scale, self.scale_target = offset, average, scale, scale_target
         self.undecided = dict(undecided)
         self._check_parts()
-        self._fit_together()
+        self._combine()
 
-    def _fit_together(self):
+    def _combine(self):
         """What follows from the parts; if all of them are chosen, ValueError for parts that cannot be combined."""
         self.representation = representation_of(self)  # how f is kept
         self.takes_objects = self.representation.takes_objects
@@ -229,18 +210,16 @@ class Plan:
             undecided["budget"], budget = defaults.budget(estimator._budget_of_int), None
         if estimator.offset is None:
             undecided["offset"] = defaults.offset
-        return cls(
-            loss=as_loss(estimator.loss if loss is None else loss, estimator),
-            kernel=as_kernel(kernel, estimator),
-            budget=as_budget(budget, estimator, estimator._budget_of_int),
-            labels=None if labels is None else labels.resolved(),
-            rule=rule,
-            offset=validation.check_flag(estimator, "offset", or_none=True),
-            average=validation.check_flag(estimator, "average"),
-            scale=as_memory(estimator.scale, estimator),
-            scale_target=as_target_scaling(estimator.scale_target, estimator),
-            undecided=undecided,
-        )
+        return cls(loss=as_loss(estimator.loss if loss is None else loss, estimator),
+                   kernel=as_kernel(kernel, estimator),
+                   budget=as_budget(budget, estimator, estimator._budget_of_int),
+                   labels=None if labels is None else labels.resolved(),
+                   rule=rule,
+                   offset=validation.check_flag(estimator, "offset", or_none=True),
+                   average=validation.check_flag(estimator, "average"),
+                   scale=as_memory(estimator.scale, estimator),
+                   scale_target=as_target_scaling(estimator.scale_target, estimator),
+                   undecided=undecided)
 
     @property
     def follows_distances(self):
@@ -264,7 +243,7 @@ class Plan:
         """The same plan with parts that have been chosen, for features of this size."""
         plan = copy.copy(self)
         plan.__dict__.update(chosen, unit=unit, undecided={})
-        plan._fit_together()
+        plan._combine()
         return plan
 
     def parts(self):
@@ -273,36 +252,24 @@ class Plan:
 
     def check_change(self, after):
         """Raise ValueError unless a model of this plan can go on with another: parameters of its rule may change."""
-        for name, before, other in self._differences(after):
-            before, other = (in_words(part) if name == "scale" else repr(part) for part in (before, other))
-            raise ValueError(
-                f"The {name!r} parameter changed after fitting, from {before} to {other}; call fit to start anew."
-            )
-        for what, before, other in (("MetaDescent", self.rule.adapts_step, after.rule.adapts_step),
-                                    ("per_feature=True", self.rule.per_feature, after.rule.per_feature)):
-            if before != other:
-                raise ValueError(f"The 'step' parameter changed to or from {what}; call fit to start anew.")
-
-    def _differences(self, other):
-        """(parameter, value here, value there) of what may not change between calls, and does."""
-        for name in self.PARTS:
-            mine, others = getattr(self, name), getattr(other, name)
-            if name == "rule" and type(mine) is type(others):
-                yield from mine.differences(others)
-            elif not same_parameters(mine, others):
-                yield name, mine, others
+        mine, its = ({**plan.parts(), **plan.rule.get_params(deep=False), "rule": type(plan.rule)}
+                     for plan in (self, after))
+        for name, before in mine.items():
+            now = its.get(name)
+            if name not in self.rule.may_change and not same_parameters(before, now):
+                before, now = (in_words(part) if name == "scale" else repr(part) for part in (before, now))
+                raise ValueError(f"The {name!r} parameter changed after fitting, from {before} to {now}; call fit to "
+                                 "start anew.")
+        if self.rule.adapts_step != after.rule.adapts_step:
+            raise ValueError("The 'step' parameter changed to or from MetaDescent; call fit to start anew.")
 
     def _check_parts(self):
         """Parts may come from a file: each must be what `of` would have made."""
-        kinds = (("loss", Loss), ("kernel", Kernel), ("budget", Budget), ("rule", Rule))
-        for name, kind in kinds:
+        kinds = (("loss", Loss), ("kernel", Kernel), ("budget", Budget), ("rule", Rule), ("labels", LabelStructure))
+        for name, kind in kinds if self.labels is not None else kinds[:-1]:
             if not isinstance(getattr(self, name), kind):
-                raise ValueError(f"{name} is not a {kind.__name__.lower()}")
+                raise ValueError(f"{name} is not a {kind.__name__}")
             getattr(self, name).validate()
-        if self.labels is not None:
-            if not isinstance(self.labels, LabelStructure):
-                raise ValueError("labels is not a label structure")
-            self.labels.validate()
         validation.check_not_negative(self, "scale")
         if self.scale_target != "log":
             validation.check_not_negative(self, "scale_target")
@@ -331,14 +298,11 @@ class Plan:
         if self.loss.task != start.loss.task:
             raise ValueError(f"initial is for {start.loss.task}, and this model for {self.loss.task}.")
         if not same_parameters(self.kernel, start.kernel):
-            raise ValueError(
-                f"initial must have the kernel of this model, {self.kernel!r}. Got {start.kernel!r} instead."
-            )
+            raise ValueError(f"initial must have the kernel of this model, {self.kernel!r}. Got {start.kernel!r} "
+                             "instead.")
         if not same_parameters(self.label_kernel, start.plan.label_kernel):
-            raise ValueError(
-                "initial must have the label kernel of this model: the same Taxonomy or the same kernel of Labels, "
-                "or none in both."
-            )
+            raise ValueError("initial must have the label kernel of this model: the same Taxonomy or the same kernel "
+                             "of Labels, or none in both.")
         if start.hypothesis.intercept().any() and not self.offset:
             raise ValueError("initial has an offset; this model needs offset=True to start from it.")
         if bool(self.scale) != bool(start.plan.scale):
@@ -380,15 +344,10 @@ class Plan:
         if self.takes_objects:
             return validation.check_objects(X)
         if sparse or sparse is None and validation.is_sparse(X):
-            if self.budget.moves_points:
-                raise TypeError(
-                    f"X is sparse, and budget={self.budget!r} needs dense rows. Convert it with X.toarray()."
-                )
-            if not self.kernel.on_inner_products():
-                raise TypeError(
-                    f"X is sparse, and {self.kernel!r} needs dense rows: it is not a function of inner products. "
-                    "Convert it with X.toarray()."
-                )
+            if self.budget.moves_points or not self.kernel.on_inner_products():
+                what = (f"budget={self.budget!r} needs dense rows" if self.budget.moves_points else
+                        f"{self.kernel!r} needs dense rows: it is not a function of inner products")
+                raise TypeError(f"X is sparse, and {what}. Convert it with X.toarray().")
             return validation.check_sparse(X, n_features=n_features, owner=owner)
         if self.representation.double or self.takes_indices:
             dtype = np.float64
@@ -397,12 +356,19 @@ class Plan:
         return validation.check_points(X, n_features=n_features, dtype=dtype, finite=finite, owner=owner)
 
     def first_labels(self, y, classes, start=None):
-        """Labels that the first call shows or names, or those of a state that the model starts from."""
+        """Labels that the first call shows or names; first those of a state that the model starts from."""
         if start is not None and self.labels is None and (self.loss.task == "binary" or classes is None):
             return start.labels
         if self.loss.task == "binary":
             return BinaryLabels.first_seen(y, classes)
-        return ManyLabels.first_seen(y, classes, self.labels)
+        labels = ManyLabels.first_seen(y, classes, self.labels)
+        if start is None or not isinstance(start.labels, ManyLabels):
+            return labels
+        known = start.labels.order[: start.n_classes_seen()]
+        strange = [label for label in known if label not in labels.order]
+        if strange:
+            raise ValueError(f"initial has the label {strange[0]!r}, which this model cannot have.")
+        return ManyLabels(distinct_labels(labels.order, known), True)
 
     def outputs(self, labels, targets=1):
         """The labels, or targets, for the engine."""
@@ -418,39 +384,30 @@ class Plan:
             return self.form
         bounded = self.rule.norm_bound > 0
         if self.loss.adapts or bounded or "targets" not in self.rule.forms:
-            raise ValueError(
-                f"y has {targets} targets, and {self.loss!r}{' with a radius' if bounded else ''} is for one. "
-                "Use a model for each."
-            )
+            raise ValueError(f"y has {targets} targets, and {self.loss!r}{' with a radius' if bounded else ''} is for "
+                             "one. Use a model for each.")
         return "dense"
-
-    def new_target_scaler(self, targets):
-        """A scaler of targets that knows nothing."""
-        return TargetScaler(targets, self.scale_target, self.rule.is_posterior, self.rule.takes_outliers)
 
     def engine(self, n_features, dtype, origin=None, labels=None, sparse=False, targets=1):
         """The engine of a model that has learned nothing."""
-        outputs = self.outputs(labels, targets)
+        outputs, rule = self.outputs(labels, targets), self.rule
         function = self.representation.function(n_features, dtype, origin, outputs, sparse, self.form_for(targets))
-        if self.rule.per_feature:
-            function.begin_steps(float(self.rule.step.rate))
         hypothesis = Hypothesis(
             function=function,
-            form=self.rule.form(self.form, function, self.loss, targets),
+            form=rule.form(self.form, function, self.loss, targets),
             loss=self.loss.core() if self.loss.is_compiled() else (0, self.loss.core()[1], 0.0, 0.0),
             offset=self.offset,
             average=self.average,
-            radius=self.rule.norm_bound,
-            exact_norms=self.rule.exact_norms,
+            radius=rule.norm_bound,
+            exact_norms=rule.exact_norms,
             regression=self.loss.task == "regression",
             against_constant=self.has_trial,
             holds_margin=type(self.loss) in (Hinge, Novelty),
         )
-        return Engine(
-            hypothesis,
-            targets=targets,
-            growing=labels is not None and self.form != "one" and not labels.fixed,
-            leaves_out=not self.rule.knows_weights,
-            scaler=Scaler(n_features, self.scale, sparse, hypothesis.function.dtype) if self.scale else None,
-            target_scaler=self.new_target_scaler(targets) if self.scale_target else None,
-        )
+        return Engine(hypothesis,
+                      targets=targets,
+                      growing=labels is not None and self.form != "one" and not labels.fixed,
+                      leaves_out=not rule.knows_weights,
+                      scaler=Scaler(n_features, self.scale, sparse, hypothesis.function.dtype) if self.scale else None,
+                      target_scaler=TargetScaler(targets, self.scale_target, rule.is_posterior, rule.takes_outliers)
+                      if self.scale_target else None)

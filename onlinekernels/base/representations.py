@@ -11,22 +11,18 @@ from onlinekernels._core.schema import state_of
 from onlinekernels._core.terms import Full, KernelTerms, Paired
 from onlinekernels.base import validation
 from onlinekernels.base.params import same_parameters
-from onlinekernels.base.validation import as_csr
 from onlinekernels.budgets import Shrinking, Unlimited
 from onlinekernels.kernels.maps import check_sizes, feature_map
 
-__all__ = [
-    "LabelMap", "Representation", "Terms", "MappedWeights", "Weights", "BudgetedTrees", "Trees", "PointsPosterior",
-    "WeightsPosterior", "representation_of",
-]
+__all__ = ["Representation", "Terms", "MappedWeights", "Weights", "BudgetedTrees", "Trees", "PointsPosterior",
+           "WeightsPosterior", "representation_of"]
 
 
 class Representation:
     """How f is kept; belongs to a plan. What is learned is in a state, which methods are given.
 
-    A subclass makes the function of the core (`function`), and says what a file must hold for it (`check_sizes`), what
-    is shown (`terms`, `n_terms`, `coef`, `square`, and for additive kernels `component`, `knots`), and how it starts
-    from another one of its class (`start`).
+    A subclass makes the function of the core, and says what a file must hold for it, what is shown (for additive
+    kernels also ``component`` and ``knots``), and how it starts from another one of its class.
 
     Parameters
     ----------
@@ -45,11 +41,6 @@ class Representation:
 
     def check(self, plan):
         """Raise ValueError for what cannot be combined with the other parts of a plan."""
-        if self.rule.per_feature:
-            raise ValueError(
-                f"per_feature=True is a step for each weight, and {self.kernel!r} with budget={self.budget!r} keeps no "
-                "weights. Use a feature map, or Linear() with budget=None."
-            )
 
     # ---- For the engine ----
 
@@ -73,7 +64,7 @@ class Representation:
         if fill and "points" in learned and "origin" not in learned:
             # Points, and what is kept with them, are about the origin: about `fill`, new columns are 0.
             learned["origin"] = np.zeros(state.n_features, dtype=state.function.dtype)
-        for name, value in (("points", 0.0), ("weights", 0.0), ("steps", self.rule.step.rate), ("origin", fill)):
+        for name, value in (("points", 0.0), ("weights", 0.0), ("origin", fill)):
             if name in learned:
                 sides = [(0, 0)] * (learned[name].ndim - 1) + [(0, extra)]
                 learned[name] = np.pad(learned[name], sides, constant_values=value)
@@ -107,15 +98,11 @@ class Representation:
         """
         if self.rule.exact_norms:
             return {}
-        others_change = self.rule.moves_terms or self.rule.per_feature or self.features_change
+        others_change = self.rule.moves_terms or self.features_change
         follow = type(self.budget) is Unlimited and not others_change and not state.function.outputs.future
         return {"norm": state.latest_norm, "follow": follow}
 
     # ---- How it starts from another ----
-
-    def has_points(self, state):
-        """Whether it holds rows, so that only a model for the same kind of rows, sparse or dense, can start from it."""
-        return False
 
     def has_same_features(self, state, other):
         """Whether the functions of two states are about the same features."""
@@ -124,47 +111,14 @@ class Representation:
     def take_features(self, state, start):
         """Use the features of the state that this one starts from, where they are learned."""
 
-    def start(self, state, start, label_map):
-        """(points or None, coefficients, pairs of labels or nothing) for `begin_from`, of a function kept likewise."""
+    def start(self, state, start, future, widened):
+        """(points or None, coefficients, pairs of labels or nothing) for the core's `begin_from`, of a function kept
+        likewise; `widened` makes rows over the labels there ones over those of this state, see `State.start_of`."""
         raise NotImplementedError
 
     def of_examples(self, points, alpha):
         """The same from examples of this model's with coefficients."""
         return points, alpha
-
-
-class LabelMap:
-    """Where labels of one state are among those of another.
-
-    Parameters
-    ----------
-    width : int
-        Rows that the other one has.
-    indices : array or None
-        The index of each label there; None if they are the same.
-    ahead : bool
-        Whether both have one more row, for all labels to join.
-
-    >>> LabelMap(3, np.array([2, 0]), False).rows(np.array([[1.0], [2.0]])).ravel()
-    array([2., 0., 1.])
-    """
-
-    def __init__(self, width, indices, future):
-        self.width, self.indices, self.future = width, indices, future
-
-    def rows(self, rows):
-        """Rows over labels."""
-        if self.indices is None:
-            return rows
-        moved = np.zeros((self.width, *np.shape(rows)[1:]))
-        if len(rows) > len(self.indices):
-            moved[:] = rows[-1]
-        moved[self.indices] = rows[: len(self.indices)]
-        return moved
-
-    def pairs(self, pairs):
-        """Pairs of labels."""
-        return pairs if self.indices is None else self.indices[pairs]
 
 
 class Terms(Representation):
@@ -177,24 +131,21 @@ class Terms(Representation):
         self.takes_objects = self.kernel.takes_objects()
 
     def check(self, plan):
-        super().check(plan)
-        if plan.average and type(self.budget) is not Unlimited:
-            raise ValueError(
-                f"average=True cannot be combined with budget={self.budget!r}: the average of terms that were "
-                "dropped cannot be kept. Use budget=None."
-            )
-        if self.rule.exact_norms and self.takes_objects and type(self.budget) is not Unlimited:
-            raise ValueError(
-                "A budget needs a built-in kernel here: to keep |f| exact, kernel rows of dropped terms are evaluated."
-            )
+        if type(self.budget) is Unlimited:
+            return
+        if plan.average:
+            raise ValueError(f"average=True cannot be combined with budget={self.budget!r}: the average of terms that "
+                             "were dropped cannot be kept. Use budget=None.")
+        if self.rule.exact_norms and self.takes_objects:
+            raise ValueError("A budget needs a built-in kernel here: to keep |f| exact, kernel rows of dropped terms "
+                             "are evaluated.")
 
     def program(self, n_features):
         ops = None if n_features is None else self.kernel.ops()
         return None if ops is None else Program(ops)
 
     def function(self, n_features, dtype, origin, outputs, sparse, form):
-        dictionary = self.dictionary(n_features, dtype, origin, sparse)
-        terms = coefficients_on(dictionary, self.budget, self.channels, outputs, form)
+        terms = self.coefficients_on(self.dictionary(n_features, dtype, origin, sparse), outputs, form)
         return KernelTerms(terms=terms, outputs=outputs, evaluates_slots=self.rule.evaluates_slots)
 
     def dictionary(self, n_features, dtype, origin, sparse):
@@ -204,6 +155,13 @@ class Terms(Representation):
         program = self.program(n_features)
         program.start(n_features, np.float64 if sparse else dtype, origin)
         return SparsePoints(n_features, program) if sparse else DensePoints(n_features, dtype, origin, program)
+
+    def coefficients_on(self, dictionary, outputs, form):
+        """Coefficients on a dictionary, under the budget."""
+        core = OwnBudget(self.budget.evict) if hasattr(self.budget, "evict") else self.budget.core()
+        if form == "pair" and not self.budget.shares_out:
+            return Paired(dictionary, core, self.channels)
+        return Full(dictionary, core, self.channels, outputs)
 
     def check_sizes(self, learned, n_features, sparse):
         if n_features is not None and not sparse and np.shape(learned["points"])[1:] != (n_features,):
@@ -232,11 +190,10 @@ class Terms(Representation):
     def component(self, state, j, grid):
         """f_j at the values in grid, shape (len(grid), labels); the kernel is additive."""
         points, alpha = self.terms(state)
-        values = None
+        rows = np.zeros((len(alpha), len(grid)))
         if len(grid) and len(points):
             kernel = self.kernel.coordinate(j, state.n_features)
-            values = kernel(grid[:, None], points[:, j : j + 1].astype(float))
-        rows = np.zeros((len(alpha), len(grid))) if values is None else alpha @ values.T
+            rows = alpha @ kernel(grid[:, None], points[:, j : j + 1].astype(float)).T
         return state.with_label_kernel(rows).T
 
     def knots(self, state):
@@ -245,23 +202,13 @@ class Terms(Representation):
 
     # ---- How it starts from another ----
 
-    def has_points(self, state):
-        return self.n_terms(state) > 0
-
-    def start(self, state, start, label_map):
-        points, alpha = start.representation.terms(start, label_map.future)
-        points, pairs = start_points(state, points), start.function.pairs()
+    def start(self, state, start, future, widened):
+        points, alpha, pairs = start.function.points(), start.hypothesis.coefficients(future), start.function.pairs()
+        if isinstance(points, np.ndarray):
+            points = validation.numbers_of(points, state.function.dtype, "initial")
         if pairs is not None:
-            return points, alpha[pairs[0], np.arange(pairs.shape[1])][None], label_map.pairs(pairs)
-        return points, label_map.rows(alpha), None
-
-
-def coefficients_on(dictionary, budget, channels, outputs, form):
-    """Coefficients on a dictionary, under a budget."""
-    core = OwnBudget(budget.evict) if hasattr(budget, "evict") else budget.core()
-    if form == "pair" and not budget.shares_out:
-        return Paired(dictionary, core, channels)
-    return Full(dictionary, core, channels, outputs)
+            return points, alpha[pairs[0], np.arange(pairs.shape[1])][None], pairs
+        return points, widened(alpha), None
 
 
 def as_users_see(state, points):
@@ -269,19 +216,6 @@ def as_users_see(state, points):
     if state.sparse:
         return validation.as_csr(points)
     return validation.check_objects(points, empty=True) if state.plan.takes_objects else points
-
-
-def start_points(state, points):
-    """Points of another model in this one's precision."""
-    if state.plan.takes_objects:
-        return points
-    if points.shape[0] == 0:
-        points = np.zeros((0, state.n_features))
-        return Rows([0], [], [], state.n_features) if state.sparse else points
-    try:
-        return state.plan.validate_points(points, state.n_features, state.function.dtype, sparse=state.sparse)
-    except ValueError as error:
-        raise ValueError(f"initial does not fit this model: {error}") from error
 
 
 class Weights(Representation):
@@ -295,10 +229,6 @@ class Weights(Representation):
     def __init__(self, plan):
         super().__init__(plan)
         self.scale = self.kernel.linear_scale()
-
-    def check(self, plan):
-        if self.rule.per_feature and plan.label_kernel is not None:
-            raise ValueError(f"per_feature=True needs the delta kernel between labels. Got {plan.label_kernel!r}.")
 
     def function(self, n_features, dtype, origin, outputs, sparse, form):
         kind = weights.SparseWeights if sparse else weights.Weights
@@ -317,11 +247,11 @@ class Weights(Representation):
         weights = state.hypothesis.coefficients(future)
         return np.sum(weights * state.with_label_kernel(weights)) * self.scale
 
-    def start(self, state, start, label_map):
-        return None, label_map.rows(start.hypothesis.coefficients(label_map.future))
+    def start(self, state, start, future, widened):
+        return None, widened(start.hypothesis.coefficients(future))
 
     def of_examples(self, points, alpha):
-        return None, alpha @ (as_csr(points) if isinstance(points, Rows) else points)
+        return None, alpha @ (validation.as_csr(points) if isinstance(points, Rows) else points)
 
 
 class MappedWeights(Weights):
@@ -334,15 +264,12 @@ class MappedWeights(Weights):
         super().__init__(plan)
         self.scale = 1.0
         if self.rule.keeps_examples or isinstance(self.budget, Shrinking):
-            raise ValueError(
-                f"This algorithm keeps its examples, and {self.kernel!r} is a feature map, which keeps weights."
-            )
+            raise ValueError(f"This algorithm keeps its examples, and {self.kernel!r} is a feature map, which keeps "
+                             "weights.")
         self.features = self.kernel.features()  # the parts of the map
         if self.features is None:
-            raise ValueError(
-                f"{self.kernel!r} is no feature map as a whole: add only Linear, Constant or other maps to one, and "
-                "multiply it by positive numbers only."
-            )
+            raise ValueError(f"{self.kernel!r} is no feature map as a whole: add only Linear, Constant or other maps "
+                             "to one, and multiply it by positive numbers only.")
 
     def function(self, n_features, dtype, origin, outputs, sparse, form):
         features = feature_map(self.features, n_features, sparse, dtype)
@@ -364,12 +291,8 @@ class MappedWeights(Weights):
         exact = _exact_map(state)
         return 0 if exact is None else len(exact.points())
 
-    def has_points(self, state):
-        return True
-
     def has_same_features(self, state, other):
-        mine, others = state_of(state.function.map), state_of(other.function.map)
-        return mine.keys() == others.keys() and all(same_parameters(mine[name], others[name]) for name in mine)
+        return same_parameters(state_of(state.function.map), state_of(other.function.map))
 
     def take_features(self, state, start):
         state.function.take_map(start.function)
@@ -381,20 +304,29 @@ def _exact_map(state):
     return whole if isinstance(whole, NystroemMap) and whole.inverse is None else None
 
 
-class _OnTrees(Representation):
-    """A tree for each coordinate, with sums from which f and its norm follow."""
+class Trees(Representation):
+    """A tree for each coordinate, and nothing else: terms with equal coordinates share a knot."""
 
+    keeps = "knots"
     double = True
+
+    def function(self, n_features, dtype, origin, outputs, sparse, form):
+        return trees.Trees(forest=self.forest(n_features, outputs), outputs=outputs)
 
     def forest(self, n_features, outputs):
         """Trees without knots."""
-        return trees.Forest(
-            n_features=n_features, channels=self.channels, outputs=outputs, summands=self.kernel.additive()
-        )
+        return trees.Forest(n_features=n_features, channels=self.channels, outputs=outputs,
+                            summands=self.kernel.additive())
 
     def check_sizes(self, learned, n_features, sparse):
         if np.ndim(learned["tree_levels"]) != 1 or len(learned["tree_levels"]) < n_features:
             raise ValueError("there are fewer trees than features")
+
+    def terms(self, state, future=False):
+        raise AttributeError("This kernel with an unlimited budget keeps knots, not terms: see knots_.")
+
+    def n_terms(self, state):
+        return int(state.function.forest.tree.contents(0)[1].sum())
 
     def square(self, state, future=False):
         return state.hypothesis.additive_square(future)
@@ -403,47 +335,28 @@ class _OnTrees(Representation):
         """f_j at the values in grid, shape (len(grid), labels)."""
         return state.hypothesis.component(j, grid)
 
-
-class Trees(_OnTrees):
-    """Nothing but the trees: terms with equal coordinates share a knot."""
-
-    keeps = "knots"
-
-    def function(self, n_features, dtype, origin, outputs, sparse, form):
-        return trees.Trees(forest=self.forest(n_features, outputs), outputs=outputs)
-
-    def terms(self, state, future=False):
-        raise AttributeError("This kernel with an unlimited budget keeps knots, not terms: see knots_.")
-
-    def n_terms(self, state):
-        return int(state.function.forest.tree.counts(0).sum())
-
     def knots(self, state):
         """The knots of each coordinate, ascending, as they came."""
         forest = state.function.forest
         return [forest.unmapped(j, state.hypothesis.knots(j)[0]) for j in range(state.n_features)]
 
-    def start(self, state, start, label_map):
-        knots = [start.hypothesis.knots(j, label_map.future) for j in range(state.function.forest.n_trees)]
-        return None, [(keys, counts, label_map.rows(true), sizes) for keys, counts, true, sizes in knots]
+    def start(self, state, start, future, widened):
+        knots = [start.hypothesis.knots(j, future) for j in range(state.function.forest.n_trees)]
+        return None, [(keys, counts, widened(true), sizes) for keys, counts, true, sizes in knots]
 
 
-class BudgetedTrees(_OnTrees, Terms):
+class BudgetedTrees(Terms):
     """Trees, and beside them the terms: to know what to take out again, and who has noise of his own."""
 
-    def __init__(self, plan):
-        super().__init__(plan)
-        self.takes_objects = False
+    double = True
+    forest, check_sizes, square, component = Trees.forest, Trees.check_sizes, Trees.square, Trees.component
 
     def program(self, n_features):
         return None
 
     def function(self, n_features, dtype, origin, outputs, sparse, form):
-        points = DensePoints(n_features, np.float64)
-        terms = coefficients_on(points, self.budget, self.channels, outputs, form)
+        terms = self.coefficients_on(DensePoints(n_features, np.float64), outputs, form)
         return trees.BudgetedTrees(forest=self.forest(n_features, outputs), terms=terms, outputs=outputs)
-
-MOST_WEIGHTS = 8192  # their covariance has the square of that
 
 
 class PointsPosterior(Terms):
@@ -456,14 +369,12 @@ class PointsPosterior(Terms):
         self.classes = plan.loss.task == "multiclass"
 
     def function(self, n_features, dtype, origin, outputs, sparse, form):
-        return posterior.PointsPosterior(
-            dictionary=self.dictionary(n_features, dtype, origin, sparse),
-            outputs=outputs,
-            memory=self.rule.memory,
-            classes=self.classes,
-            budget=self.rule.budget,
-            tolerance=self.rule.tolerance,
-        )
+        return posterior.PointsPosterior(dictionary=self.dictionary(n_features, dtype, origin, sparse), outputs=outputs,
+                                         memory=self.rule.memory, classes=self.classes, budget=self.rule.budget,
+                                         tolerance=self.rule.tolerance)
+
+
+MOST_WEIGHTS = 8192  # of a posterior: their covariance has the square of that
 
 
 class WeightsPosterior(MappedWeights):
@@ -480,15 +391,11 @@ class WeightsPosterior(MappedWeights):
     def function(self, n_features, dtype, origin, outputs, sparse, form):
         features = feature_map(self.features, n_features, sparse)
         if features.size > MOST_WEIGHTS:
-            raise ValueError(
-                f"KRLS with {self.kernel!r} keeps the covariance of all weights, and there are {features.size} "
-                "features; at "
-                f"most {MOST_WEIGHTS} will do. A sum such as Linear() + Gaussian(1.0) keeps points instead, as many "
-                "as the budget says."
-            )
+            raise ValueError(f"KRLS with {self.kernel!r} keeps the covariance of all weights, and there are "
+                             f"{features.size} features; at most {MOST_WEIGHTS} will do. A sum such as Linear() + "
+                             "Gaussian(1.0) keeps points instead, as many as the budget says.")
         return posterior.WeightsPosterior(
-            map=features, scale=self.scale, outputs=outputs, memory=self.rule.memory, classes=self.classes
-        )
+            map=features, scale=self.scale, outputs=outputs, memory=self.rule.memory, classes=self.classes)
 
     def terms(self, state, future=False):
         return super().terms(state, future) if self.kernel.has_map() else Weights.terms(self, state)

@@ -16,10 +16,9 @@ from onlinekernels.base.defaults import Data, WarmUpRows
 from onlinekernels.base.labelsets import BinaryLabels, label_column, ManyLabels
 from onlinekernels.base.params import same_parameters
 from onlinekernels.base.plan import Plan
-from onlinekernels.base.representations import LabelMap
 from onlinekernels.budgets import Unlimited
 
-__all__ = ["Contribution", "LARGEST", "largest", "Learned", "State", "targets", "validate_top"]
+__all__ = ["Contribution", "LARGEST", "largest", "Learned", "State", "validate_top"]
 
 Contribution = namedtuple("Contribution", "value place point coefficient kernel")
 
@@ -44,12 +43,10 @@ LARGEST = 1e150  # number whose square is a number
 
 
 class Learned:
-    """What a model has learned, by which the rest of the library meets all kinds of models.
+    """What a model has learned, by which the rest of the library meets all kinds of models; it says what scores mean.
 
-    It says what scores mean. A subclass has a backend of the core, and
+    A subclass has a `backend` of the core, `rows_of(X, owner)`, which validates rows for it, and
 
-    `rows_of(X, owner)`
-        validates rows for it;
     `learn(X, y, weights, wanted, coverage)`, `learn_one(row, target)`, `done`
         learn validated rows; after an error `done` of them were learned. What is `wanted` (names of
         `base.estimator.OUTPUTS`, None for nothing) is given beside the scores, {name: array}, as it was just before
@@ -97,35 +94,31 @@ class Learned:
     def loss(self):
         return self.plan.loss
 
-    # ---- Features ----
-
     def names(self):
         """Names of the features: of the data frame that came first, or x0, x1, ..."""
         return [f"x{j}" for j in range(self.n_features)] if self.feature_names is None else self.feature_names
-
-    def restore_names(self, names):
-        """Go on with names that `to_dict` gave, or none; ValueError if they do not fit."""
-        if names is not None and (len(names) != self.n_features or not all(isinstance(name, str) for name in names)):
-            raise ValueError("the feature names do not fit the number of features")
-        self.feature_names = names
 
     # ---- Targets and weights, as they are learned ----
 
     def with_targets(self, n, y, classes):
         """(state, y as float64): a state with the labels that y shows, self if nothing is new."""
-        labels = self.labels
+        labels, task = self.labels, self.loss.task
         if classes is not None and labels is not None:
             try:
                 labels = labels.agreeing_with(classes)
             except (TypeError, ValueError):
                 labels = None
             if labels is None:
-                raise ValueError(
-                    f"classes={classes!r} is not the same as on the first call: {self.labels.classes.tolist()!r}."
-                )
-        y, labels = targets(self.loss, labels, n, y, self.targets)
-        if self.largest_target == LARGEST and self.labels is None and n and np.abs(y).max() > LARGEST:
-            raise ValueError(f"y is too large: its variance overflows. Expected values below {LARGEST:g}.")
+                raise ValueError(f"classes={classes!r} is not the same as on the first call: "
+                                 f"{self.labels.classes.tolist()!r}.")
+        if task == "novelty":
+            return self, np.zeros(n)
+        if task == "regression":
+            y = validation.check_targets(y, n, self.targets).reshape(-1)
+            if self.largest_target == LARGEST and n and np.abs(y).max() > LARGEST:
+                raise ValueError(f"y is too large: its variance overflows. Expected values below {LARGEST:g}.")
+            return self, y
+        y, labels = labels.encode(label_column(y, n))
         if labels is self.labels:
             return self, y
         state = copy.copy(self)
@@ -152,9 +145,8 @@ class Learned:
         """
         if self.labels is None:
             raise ValueError(f"class_weight={weights!r} needs a loss of classes. Got {self.loss!r}.")
-        binary = self.loss.task == "binary"
+        binary, labels = self.loss.task == "binary", self.labels.order
         codes = (y > 0).astype(np.intp) if binary else y.astype(np.intp)
-        labels = self.labels.order
         if isinstance(weights, str) and weights == "balanced" and balanced:
             counts = np.bincount(codes, minlength=len(labels))
             table = len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1))
@@ -162,14 +154,14 @@ class Learned:
             # Others may join yet, unless the set is fixed or `fit` has seen all.
             validation.check_class_weight(owner, weights)
             is_complete = balanced or (not self.labels.negative_is_open if binary else self.labels.fixed)
-            if is_complete and self.labels.is_invalid(weights):
+            named, known = set(weights), set(labels)
+            if is_complete and not named <= known and not known <= named:  # scikit-learn's rule
                 expected = f"a dictionary whose keys are among {', '.join(map(repr, labels))}"
                 raise validation.bad_parameter(owner, "class_weight", expected, weights)
-            table = self.labels.weights(weights)
+            table = [weights.get(label, 1.0) for label in labels]
         else:
             raise validation.bad_parameter(
-                owner, "class_weight", 'a dictionary {label: weight}, None or, for fit alone, "balanced"', weights
-            )
+                owner, "class_weight", 'a dictionary {label: weight}, None or, for fit alone, "balanced"', weights)
         chosen = np.array(table, dtype=float)[codes]
         return chosen if sample_weight is None else chosen * sample_weight
 
@@ -218,9 +210,7 @@ class Learned:
 
     def in_units(self, deviations, units):
         """Deviations of f, which all outputs share, in the units (n, targets) of each; 1-d for one target."""
-        if np.ndim(units) == 0:
-            return deviations
-        return self.numbers(deviations[:, None] * units)
+        return deviations if np.ndim(units) == 0 else self.numbers(deviations[:, None] * units)
 
     def numbers(self, scores):
         """Numbers for each target, one column where that is all there is."""
@@ -234,10 +224,9 @@ class Learned:
             if scores.shape[1] > 1:
                 raise ValueError("contributions are of one score, and this model has several targets.")
             return 0
-        if label is None:
-            return int(scores[0, : self.n_classes_seen()].argmax())
-        index = self.labels.indices_of([label])[0]
-        if index is None or index >= self.n_classes_seen():
+        n_seen = self.n_classes_seen()
+        index = int(scores[0, :n_seen].argmax()) if label is None else self.labels.indices_of([label])[0]
+        if index is None or index >= n_seen:
             raise ValueError(f"{label!r} is not a label of this model.")
         return int(index)
 
@@ -248,14 +237,20 @@ class Learned:
         class_order = self.labels.class_order
         return rows[class_order[class_order < len(rows)]]
 
+    # ---- In files and pickles ----
 
-def targets(loss, labels, n, y, n_targets=1):
-    """(y as the engine takes it, labels to go on with)."""
-    if loss.task == "novelty":
-        return np.zeros(n), labels
-    if loss.task == "regression":
-        return validation.check_targets(y, n, n_targets).reshape(-1), labels
-    return labels.encode(label_column(y, n))
+    def header(self):
+        """What `to_dict` says of all kinds of models."""
+        return {"plan": self.plan.parts(), "stale": self.stale, "n_features": self.n_features,
+                "feature_names": self.feature_names, "targets": self.targets,
+                "labels": None if self.labels is None else self.labels.state()}
+
+    def restore_header(self, learned):
+        """Go on with what is left of it when the state was made; ValueError if it does not fit."""
+        names = learned["feature_names"]
+        if names is not None and (len(names) != self.n_features or not all(isinstance(name, str) for name in names)):
+            raise ValueError("the feature names do not fit the number of features")
+        self.feature_names, self.stale = names, bool(learned["stale"])
 
 
 class State(Learned):
@@ -297,36 +292,65 @@ class State(Learned):
         return self.plan.kernel
 
     @property
-    def status(self):
-        return self.hypothesis.status
-
-    @property
     def representation(self):
         """How f is kept."""
         return self.plan.representation
 
     @property
-    def scaler(self):
-        """The scaler of features as it belongs to the hypothesis, for others to look at; None without one."""
-        return self.engine.current_scaler()
-
-    def scales(self):
-        """Whether features or targets are scaled."""
-        return bool(self.plan.scale) or bool(self.plan.scale_target)
-
-    @property
-    def target_scaler(self):
-        """The scaler of targets as it belongs to the hypothesis; None without one."""
-        return self.engine.current_target_scaler()
+    def status(self):
+        return self.hypothesis.status
 
     @property
     def t(self):
         """How many examples were learned."""
         return self.hypothesis.t
 
+    @property
+    def scaler(self):
+        """The scaler of features as it belongs to the hypothesis, for others to look at; None without one."""
+        return self.engine.current_scaler()
+
+    @property
+    def target_scaler(self):
+        """The scaler of targets as it belongs to the hypothesis; None without one."""
+        return self.engine.current_target_scaler()
+
     def n_terms(self):
         """How many terms f has."""
         return self.representation.n_terms(self)
+
+    def n_classes_seen(self):
+        """Number of outputs, labels that have not been learned left out."""
+        return self.function.outputs.n_seen
+
+    def scalar(self):
+        """The margin or width of the loss."""
+        return self.hypothesis.scalar()
+
+    # ---- Parameters that change ----
+
+    def resolved(self, plan):
+        """A plan with what it leaves open chosen as it was for this state."""
+        return plan.resolved(Data(self.n_features, self.rows, self.sparse, self.plan.unit))
+
+    def refreshed(self, estimator):
+        """The state under changed parameters: step and regularization may change, all else must not."""
+        plan = self.resolved(estimator._plan())
+        self.plan.check_change(plan)
+        state = copy.copy(self)
+        state.plan, state.stale = plan, False
+        return state
+
+    def make_ready(self):
+        """Bring the engine up to date with a new plan and new labels, just before learning."""
+        if self.configured is not self.plan:
+            self.hypothesis.rule.configure(**self.plan.rule.settings())
+            self.configured = self.plan
+        if self.labels is not None and self.form != "one":
+            outputs = self.function.outputs
+            needed = len(self.labels.order) + outputs.future
+            if needed > (outputs.n if outputs.future else self.function.width):
+                self.hypothesis.grow(needed)
 
     # ---- Learning ----
 
@@ -348,8 +372,7 @@ class State(Learned):
     @done.setter
     def done(self, rows):
         self._commit_warm_up()  # if that was interrupted
-        self.learned_before = rows
-        self.engine.done = 0
+        self.learned_before, self.engine.done = rows, 0
 
     def learn_one(self, row, target):
         """Learn one row; what the engine has noticed, see `base.status`."""
@@ -357,8 +380,7 @@ class State(Learned):
 
     def learn(self, X, y, weights, wanted=None, coverage=None):
         """Let the engine run; among the first rows of a stream, from one look at their distances to the next."""
-        if self.scales():
-            self.check_scaling(X, y, weights)
+        self.check_scaling(X, y, weights)
         if not self.loss.is_compiled() and isinstance(X, np.ndarray):
             X = X.copy()  # out of reach of the user's loss
         self.make_ready()
@@ -369,10 +391,22 @@ class State(Learned):
         while first < n:
             rows = n - first if self.warm_up is None else min(n - first, self.warm_up.left)
             part = slice(first, first + rows)
-            self._run(X[part] if rows < n else X, y[first * self.targets : (first + rows) * self.targets],
-                      None if weights is None else weights[part],
-                      {name: values[part].reshape(-1) for name, values in trace.items() if name != "known"},
-                      [values[part] for values in trace["known"]] if "known" in trace else None, coverage, first)
+            views = {name: values[part].reshape(-1) for name, values in trace.items() if name != "known"}
+            if "known" in trace:
+                views["known"] = [values[part] for values in trace["known"]]
+            if coverage is not None:
+                views["coverage"] = level_of(coverage)
+            if "norms" in trace:
+                views.update(self.representation.norm_source(self))
+            targets = y[first * self.targets : (first + rows) * self.targets]
+            weighted = None if weights is None else weights[part]
+            chosen = X[part] if rows < n else X
+            if self.warm_up is not None:
+                self.warm_up.open(chosen, targets, weighted)
+            try:
+                self.engine.learn_all(chosen, targets, weights=weighted, earlier=first, **views)
+            finally:
+                self._commit_warm_up()
             first += rows
             self.done = first
             if self.warm_up is not None and self.warm_up.left == 0:
@@ -390,49 +424,6 @@ class State(Learned):
         if self.plan.scale_target:  # means, deviations, and the share of all weight that a row has
             arrays["known"] = np.zeros((n, self.targets)), np.zeros((n, self.targets)), np.zeros((n, 1))
         return arrays
-
-    def _run(self, X, y, weights, trace, known, coverage, first):
-        """Let the engine learn rows, the first of which is row `first` of the call."""
-        if known is not None:
-            trace["known"] = known
-        if coverage is not None:
-            trace["coverage"] = level_of(coverage)
-        if "norms" in trace:
-            trace.update(self.representation.norm_source(self))
-        if self.warm_up is not None:
-            self.warm_up.open(X, y, weights)
-        try:
-            self.engine.learn_all(X, y, weights=weights, earlier=first, **trace)
-        finally:
-            self._commit_warm_up()
-
-    def _commit_warm_up(self):
-        """The first rows are those that the engine has learned. All or nothing, as often as you like."""
-        if self.warm_up is not None:
-            self.warm_up.commit(self.engine.done)
-
-    def look(self):
-        """Choose the width of the default kernel by the first rows, which are learned anew if it was far off."""
-        unit, warm_up = self.warm_up.unit(), self.warm_up.after_look()
-        anew = {} if unit == self.plan.unit else self._learned_anew(unit)
-        self.__dict__.update(anew, warm_up=warm_up)
-
-    def _learned_anew(self, unit):
-        """Attributes of a state that has learned the first rows with the width for features of another size."""
-        X, y, weights = self.warm_up.rows()
-        may_grow = self.loss.task == "multiclass" and not self.labels.fixed  # each label at its own row
-        labels = ManyLabels([], False) if may_grow else self.labels
-        state = State.first(self.plan.in_unit(unit), X, labels, self.targets)
-        state.labels = self.labels
-        state.make_ready()
-        if state.function.width < self.function.width:
-            state.hypothesis.grow(self.function.width)
-        try:
-            state.learn(X, y, weights)
-        except FloatingPointError:  # where kernel values would overflow, rows stay as they were learned
-            return {}
-        state.engine.done = 0
-        return {name: getattr(state, name) for name in ("plan", "configured", "engine", "hypothesis", "function")}
 
     def _found(self, trace, y, n_seen, wanted, coverage):
         """What is wanted of each row, {name: array}, in the units of the targets."""
@@ -452,6 +443,36 @@ class State(Learned):
         if "proba" in wanted:
             found["proba"] = self.probabilities_of_their_time(scores, y, n_seen)
         return found
+
+    def _commit_warm_up(self):
+        """The first rows are those that the engine has learned. All or nothing, as often as you like."""
+        if self.warm_up is not None:
+            self.warm_up.commit(self.engine.done)
+
+    def look(self):
+        """Choose the width of the default kernel by the first rows, which are learned anew if it was far off."""
+        unit, warm_up = self.warm_up.unit(), self.warm_up.after_look()
+        anew = {} if unit == self.plan.unit else self._learned_anew(unit)
+        self.__dict__.update(anew, warm_up=warm_up)
+
+    def _learned_anew(self, unit):
+        """Attributes of a state that has learned the first rows with the width for features of another size."""
+        X, y, weights = self.warm_up.rows()
+        may_grow = self.loss.task == "multiclass" and not self.labels.fixed  # each label at its own row
+        state = State.first(self.plan.in_unit(unit), X, ManyLabels([], False) if may_grow else self.labels,
+                            self.targets)
+        state.labels = self.labels
+        state.make_ready()
+        if state.function.width < self.function.width:
+            state.hypothesis.grow(self.function.width)
+        try:
+            state.learn(X, y, weights)
+        except FloatingPointError:  # where kernel values would overflow, rows stay as they were learned
+            return {}
+        state.engine.done = 0
+        return {name: getattr(state, name) for name in ("plan", "configured", "engine", "hypothesis", "function")}
+
+    # ---- Scaling ----
 
     def check_scaling(self, X, y, weights):
         """See whether X and y can be scaled, which happens while they are learned."""
@@ -474,7 +495,7 @@ class State(Learned):
         return X
 
     def scaled(self, X):
-        """X by what the scaler knows; X itself without one."""
+        """X by what the scaler knows; X itself without one, and objects as they are."""
         if not self.plan.scale:
             return X
         scaler = self.scaler
@@ -482,25 +503,7 @@ class State(Learned):
             raise validation.not_fitted(scaler)
         return self._in_domain(scaler.scaled(X))
 
-    def resolved(self, plan):
-        """A plan with what it leaves open chosen as it was for this state."""
-        return plan.resolved(Data(self.n_features, self.rows, self.sparse, self.plan.unit))
-
-    def refreshed(self, estimator):
-        """The state under changed parameters: step and regularization may change, all else must not."""
-        plan = self.resolved(estimator._plan())
-        self.plan.check_change(plan)
-        state = copy.copy(self)
-        state.plan, state.stale = plan, False
-        return state
-
-    def scalar(self):
-        """The margin or width of the loss."""
-        return self.hypothesis.scalar()
-
-    def n_classes_seen(self):
-        """Number of outputs, labels that have not been learned left out."""
-        return self.function.outputs.n_seen
+    # ---- What is shown ----
 
     def detected(self, scores, rho=None):
         """(f, rho) of a detector; f is rho where it is that up to rounding, as implicit steps leave it."""
@@ -508,25 +511,10 @@ class State(Learned):
         rounding = 64 * np.finfo(self.function.dtype).eps * np.maximum(np.abs(scores), np.abs(rho))
         return np.where(np.abs(scores - rho) <= rounding, rho, scores), rho
 
-    def make_ready(self):
-        """Bring the engine up to date with a new plan and new labels, just before learning."""
-        if self.configured is not self.plan:
-            rule = self.plan.rule
-            self.hypothesis.rule.configure(**rule.settings())
-            if rule.per_feature and rule.step.rate != self.configured.rule.step.rate:
-                self.function.begin_steps(float(rule.step.rate))
-            self.configured = self.plan
-        if self.labels is not None and self.form != "one":
-            outputs = self.function.outputs
-            needed = len(self.labels.order) + outputs.future
-            if needed > (outputs.n if outputs.future else self.function.width):
-                self.hypothesis.grow(needed)
-
     def contributions(self, row, points, alpha, top, label):
-        """What each term contributes to a score of one example, the largest first; see `Fitted.contributions`."""
+        """What each term contributes to a score of one example, the largest first; see the estimator's."""
         top = validate_top(top)
-        x = self.plan.validate_points(row, self.n_features, self.function.dtype, sparse=self.sparse)
-        x = x if self.plan.takes_objects else self.scaled(x)
+        x = self.scaled(self.plan.validate_points(row, self.n_features, self.function.dtype, sparse=self.sparse))
         output = self.output(self.engine.decision(x), label)
         if alpha.shape[1] == 0:
             return []
@@ -559,53 +547,32 @@ class State(Learned):
 
     def with_label_kernel(self, rows):
         """kappa @ rows."""
-        outputs = self.function.outputs
         if rows.shape[1] == 0:
             return rows
-        return np.column_stack([outputs.kappa_times(column) for column in rows.T]).reshape(rows.shape)
-
-    def widened(self, width, fill):
-        """The same with more features, which have the value `fill` in all examples so far."""
-        learned = self.to_dict()
-        extra = width - self.n_features
-        if self.warm_up is not None:
-            learned["warm_up"] = self.warm_up.widened(extra, fill).to_dict()
-        if self.plan.scale:
-            learned["scaler"] = state_of(self.scaler.widened(extra, fill))
-            fill = 0.0  # what a scaler has always seen is scaled to 0
-        function = self.representation.widened(self, learned["learned"], extra, fill)
-        return type(self).from_dict({**learned, "n_features": width, "feature_names": None, "learned": function})
+        return np.column_stack([self.function.outputs.kappa_times(column) for column in rows.T]).reshape(rows.shape)
 
     # ---- Starting from another function -----------------------------------------------------------------------------
 
     def begin_from(self, start):
         """Start from the function of another state, which the plan has checked (`Plan.check_start`)."""
-        rows = ("sparse" if self.sparse else "dense"), ("sparse" if start.sparse else "dense")
-        has_points = start.representation.has_points(start)
         for name, mine, other in (
             ("the number of features", self.n_features, start.n_features),
             ("the form of coefficients", self.form, start.form),
             ("the number of targets", self.targets, start.targets),
-            ("the kind of rows", *(rows if has_points else (None, None))),
+            ("the kind of rows", *("sparse" if state.sparse else "dense" for state in (self, start))),
         ):
             if not same_parameters(mine, other):
                 raise ValueError(f"initial must have {name} of this model, {mine!r}. Got {other!r} instead.")
         self.check_representation(start, "initial")
         if self.plan.scale:
-            if start.sparse != self.sparse:
-                raise ValueError("initial scales another kind of rows, sparse or dense, than this model.")
             self.engine.scaler.load(start.scaler)
         if self.target_scaler is not None:
             restore(self.engine.target_scaler, state_of(start.target_scaler))
         self.representation.take_features(self, start)
-        indices = self._indices_of(start)
-        intercept = start.hypothesis.intercept(self.future_of(start))
-        if indices is not None:
-            self.make_ready()
-            intercept = LabelMap(self.function.width, indices, False).rows(intercept)
-            if not self.labels.fixed:
-                self.function.outputs.set_n_seen(start.n_classes_seen())
-        self.hypothesis.begin_from(intercept, *self.start_of(start, indices))
+        self.make_ready()
+        if self.labels is not None and self.form != "one" and not self.labels.fixed:
+            self.function.outputs.set_n_seen(start.n_classes_seen())
+        self.hypothesis.begin_from(*self.start_of(start))
         self.begin_with_norms()
 
     def check_representation(self, start, name, whose="this model"):
@@ -614,17 +581,27 @@ class State(Learned):
         if mine == its and self.representation.keeps == "terms" and self.function.pairs() is not None:
             mine += " for pairs of labels" if start.function.pairs() is None else ""
         if mine != its:
-            raise ValueError(
-                f"{name} must have the kernel and the representation of {whose}, {mine}. Got {its} instead. "
-                "Use a budget of the same kind."
-            )
+            raise ValueError(f"{name} must have the kernel and the representation of {whose}, {mine}. Got {its} "
+                             "instead. Use a budget of the same kind.")
 
-    def start_of(self, start, indices=None):
-        """(points, coefficients, pairs of labels) of another state's function, in this one's form.
+    def start_of(self, start):
+        """(offsets, points, coefficients, pairs of labels) of another state's function, whose labels are the first ones
+        of this state."""
+        future = self.function.outputs.future and start.function.outputs.future  # whether both know labels to join
+        known = start.n_classes_seen()
 
-        `indices` are those of its labels here, None if they are the same.
-        """
-        return self.representation.start(self, start, LabelMap(self.function.width, indices, self.future_of(start)))
+        def widened(rows):
+            """Rows over labels; those of labels to join, or nothing, for others than that state has."""
+            if self.labels is None or self.form == "one":
+                return rows
+            wide = np.zeros((self.function.width, *np.shape(rows)[1:]))
+            if len(rows) > known:
+                wide[:] = rows[-1]
+            wide[:known] = rows[:known]
+            return wide
+
+        offsets = widened(start.hypothesis.intercept(future))
+        return offsets, *self.representation.start(self, start, future, widened)
 
     def begin_with_norms(self):
         """Norms of the function that this one starts from, where they are kept."""
@@ -633,69 +610,62 @@ class State(Learned):
             future = self.norm(future=True) ** 2 - square if self.function.outputs.future else 0.0
             self.hypothesis.begin_with_square(square, max(0.0, future))
 
-    def future_of(self, start):
-        """Whether labels to join are ahead in another state, and in this one."""
-        return self.function.outputs.future and start.function.outputs.future
-
-    def _indices_of(self, start):
-        """Indices of another state's labels among those of this one; None where there is one output, or targets."""
-        if self.labels is None or self.form == "one":
-            self.labels = start.labels if self.labels is None else self.labels
-            return None
-        known = start.labels.order[: start.n_classes_seen()]
-        indices = self.labels.indices_of(known)
-        if None in indices:
-            raise ValueError(f"initial has the label {known[indices.index(None)]!r}, which this model cannot have.")
-        return np.array(indices, dtype=np.intp)
-
     # ---- In files and pickles ---------------------------------------------------------------------------------------
 
     def to_dict(self):
         """Everything that is learned, and the plan's parts, as plain values, components and arrays."""
-        return {
-            "plan": self.plan.parts(),
-            "stale": self.stale,
-            "rows": self.rows,
-            "unit": self.plan.unit,
-            "warm_up": None if self.warm_up is None else self.warm_up.to_dict(self.engine.done),
-            "n_features": self.n_features,
-            "feature_names": self.feature_names,
-            "scaler": state_of(self.scaler) if self.plan.scale else None,
-            "target_scaler": None if self.target_scaler is None else state_of(self.target_scaler),
-            "dtype": self.function.dtype.str,
-            "sparse": self.sparse,
-            "targets": self.targets,
-            "labels": None if self.labels is None else self.labels.state(),
-            "learned": self.hypothesis.state(),
-        }
+        return {**self.header(),
+                "rows": self.rows,
+                "unit": self.plan.unit,
+                "warm_up": None if self.warm_up is None else self.warm_up.to_dict(self.engine.done),
+                "scaler": state_of(self.scaler) if self.plan.scale else None,
+                "target_scaler": None if self.target_scaler is None else state_of(self.target_scaler),
+                "dtype": self.function.dtype.str,
+                "sparse": self.sparse,
+                "learned": self.hypothesis.state()}
+
+    def widened(self, width, fill):
+        """The same with more features, which have the value `fill` in all examples so far."""
+        learned, extra = self.to_dict(), width - self.n_features
+        if self.warm_up is not None:
+            learned["warm_up"] = self.warm_up.widened(extra, fill).to_dict()
+        if self.plan.scale:
+            learned["scaler"] = state_of(self.scaler.widened(extra, fill))
+            fill = 0.0  # what a scaler has always seen is scaled to 0
+        function = self.representation.widened(self, learned["learned"], extra, fill)
+        return self.from_dict({**learned, "n_features": width, "feature_names": None, "learned": function})
 
     @classmethod
     def from_dict(cls, learned):
         """The state that `to_dict` described; ValueError if its parts do not fit each other."""
-        plan = Plan(**learned["plan"])
+        plan, hypothesis = Plan(**learned["plan"]), learned["learned"]
         if plan.rule.is_open:
             raise ValueError("the step or the regularization is missing")
         labels = _restored_labels(plan, learned)
         n_features, dtype, sparse, n_targets = _restored_shape(plan, learned)
-        state = cls(plan, n_features, dtype, learned["learned"].get("origin"), labels, sparse, n_targets)
-        state._grow(learned["learned"])
+        state = cls(plan, n_features, dtype, hypothesis.get("origin"), labels, sparse, n_targets)
+        if state.form != "one" and labels is not None and not labels.fixed:
+            state.hypothesis.grow(np.size(hypothesis["offset"]))  # labels may have been seen that have no name yet
         if plan.restricts:  # before the kernel looks at them
-            _check_domain(plan.kernel, learned["learned"], n_features, dtype)
-        state.hypothesis.restore(learned["learned"])
+            _check_domain(plan.kernel, hypothesis, n_features, dtype)
+        state.hypothesis.restore(hypothesis)
         state.make_ready()
         if plan.loss.task == "multiclass":
             excess = state.n_classes_seen() - len(labels.order)
             if excess > 0 or labels.fixed and excess:
                 raise ValueError(f"there are {'more' if excess > 0 else 'fewer'} outputs than labels")
-        state.stale = bool(learned["stale"])
+        state.restore_header(learned)
         state._restore_warm_up(learned)
-        state._restore_scalers(learned)
-        state.restore_names(learned["feature_names"])
+        for name, scaler in (("scaler", state.engine.scaler), ("target_scaler", state.target_scaler)):
+            if (learned[name] is None) != (scaler is None):
+                raise ValueError(f"the {name} does not fit the parameters")
+            if scaler is not None:
+                restore(scaler, learned[name])
         return state
 
     def _restore_warm_up(self, learned):
         """How many rows `fit` had, and the width of a default kernel with the first rows, which may still choose it."""
-        plan, task = self.plan, self.loss.task
+        plan = self.plan
         self.rows = learned["rows"]
         if not (self.rows is None or type(self.rows) is int and self.rows > 0):
             raise ValueError("the number of rows is not a positive integer")
@@ -703,24 +673,9 @@ class State(Learned):
         if learned["warm_up"] is not None:
             if defaults.width(plan.kernel) is None or plan.scale or plan.unit == 0:
                 raise ValueError("the kernel's width is not to be chosen any more")
-            self.warm_up = WarmUpRows.restored(learned["warm_up"], self.n_features, self.function.dtype, self.sparse)
-            self.warm_up.check_targets(self.targets, task, len(self.labels.order) if task == "multiclass" else 2)
-
-    def _restore_scalers(self, learned):
-        """What is known of features and of targets."""
-        if (learned["scaler"] is None) != (not self.plan.scale):
-            raise ValueError("the scaler does not fit the parameters")
-        if self.plan.scale:
-            restore(self.engine.scaler, learned["scaler"])
-        if (learned["target_scaler"] is None) != (self.target_scaler is None):
-            raise ValueError("the scaler of targets does not fit the parameters")
-        if self.target_scaler is not None:
-            restore(self.target_scaler, learned["target_scaler"])
-
-    def _grow(self, learned):
-        """More labels may have been seen than are known by name, but not more than there are offsets."""
-        if self.form != "one" and self.labels is not None and not self.labels.fixed:
-            self.hypothesis.grow(np.size(learned["offset"]))
+            labels = {"binary": [-1.0, 1.0], "multiclass": self.labels and np.arange(len(self.labels.order))}
+            self.warm_up = WarmUpRows.restored(learned["warm_up"], self.n_features, self.function.dtype, self.sparse,
+                                               self.targets, labels.get(self.loss.task))
 
 
 def _restored_labels(plan, learned):
@@ -736,26 +691,25 @@ def _restored_labels(plan, learned):
 
 def _restored_shape(plan, learned):
     """(number of features, type of points, whether rows are sparse, number of targets)."""
-    n_features, dtype, origin = learned["n_features"], learned["dtype"], learned["learned"].get("origin")
+    n_features, dtype, function = learned["n_features"], learned["dtype"], learned["learned"]
     if (n_features is None) != plan.takes_objects:
         raise ValueError("the number of features does not fit the kernel")
     if n_features is not None and (type(n_features) is not int or not 1 <= n_features < 2**31):
         raise ValueError("n_features is not a number of features")
     if dtype not in ("<f8", "<f4", np.dtype(float).str, np.dtype(np.float32).str):
         raise ValueError(f"points cannot be of type {dtype!r}")
-    if plan.representation.double and dtype[1:] == "f4":
-        raise ValueError("these points cannot be of single precision")
     dtype = np.dtype(np.float32 if dtype[1:] == "f4" else np.float64)  # the object that numpy shares
-    if origin is not None:
-        check_array(origin, "origin", dtype, (n_features,))
-    sparse = learned["sparse"]
+    if plan.representation.double and dtype == np.float32:
+        raise ValueError("these points cannot be of single precision")
+    if function.get("origin") is not None:
+        check_array(function["origin"], "origin", dtype, (n_features,))
+    sparse, n_targets = learned["sparse"], learned["targets"]
     if type(sparse) is not bool or sparse and not plan.kernel.on_inner_products():
         raise ValueError("the kernel does not fit sparse rows")
-    n_targets = learned["targets"]
     if type(n_targets) is not int or not 1 <= n_targets < 2**31 or n_targets > 1 and plan.loss.task != "regression":
         raise ValueError("the number of targets is not a positive integer, or does not fit the loss")
-    plan.representation.check_sizes(learned["learned"], n_features, sparse)
-    if n_targets > 1 and np.shape(learned["learned"]["offset"]) != (n_targets,):
+    plan.representation.check_sizes(function, n_features, sparse)
+    if n_targets > 1 and np.shape(function["offset"]) != (n_targets,):
         raise ValueError("the offsets do not have the number of targets")
     if learned["scaler"] is not None:
         check_sizes(learned["scaler"], features=n_features)
@@ -779,10 +733,10 @@ def _lengths(learned):
 def _check_domain(kernel, learned, n_features, dtype):
     """Points, and landmarks of maps, must be where the kernel is defined; ValueError if they are not."""
     for name in learned:
-        map_name, dot, last = name.rpartition(".")
+        prefix, dot, last = name.rpartition(".")
         if last == "points":
             points = check_array(learned[name], "points", dtype, (-1, n_features))
-            origin = learned.get(f"{map_name}{dot}origin")
+            origin = learned.get(f"{prefix}{dot}origin")
             if len(points):
                 origin = 0 if origin is None else check_array(origin, "origin", dtype, (n_features,))
                 kernel.check_input(points + origin)

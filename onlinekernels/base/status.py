@@ -25,6 +25,10 @@ class LearningWarning(RuntimeWarning):
     """
 
 
+MANY_TERMS = 10_000  # of a model without a budget
+MOST_NAMED = 80  # characters of a model in a warning
+
+
 def warn_once(state, model):
     """Warn of what the engine of a model's state has noticed, unless the user was warned before."""
     status = state.status
@@ -32,30 +36,22 @@ def warn_once(state, model):
         return
     state.warned = True
     if status == RESTARTED:
-        message = (
-            "ROMMA has started anew: nothing separates the examples, and |w| |x| would have exceeded 1e5. What may "
-            "help: a cap; a narrower kernel, or kernel + Noise(0.1); PassiveAggressive, which tolerates errors."
-        )
+        message = ("ROMMA has started anew: nothing separates the examples, and |w| |x| would have exceeded 1e5. What "
+                   "may help: a cap; a narrower kernel, or kernel + Noise(0.1); PassiveAggressive, which tolerates "
+                   "errors.")
     elif status == NO_BETTER:
         message = _no_better(state, model.get_params(deep=False))
     elif status == OUT_OF_REACH:
-        message = _out_of_reach(state)
+        reached, regularization = state.hypothesis.largest_score(), state.plan.rule.regularization
+        message = (f"The margin {state.loss.margin:g} is out of reach: with regularization={regularization:g} no f(x) "
+                   f"exceeds {reached:.3g}, so that every example is a margin error, and is kept. What may help: a "
+                   f"margin below {reached:.3g}, or a regularization below "
+                   f"{regularization * reached / state.loss.margin:.3g}.")
     elif status in (DIVERGED, STALLED):
         message = _exploded(state, status)
     else:
         message = _ran_away(state.loss, state.hypothesis.scalar(latest=True), status)
     _warn(model, message)
-
-
-MANY_TERMS = 10_000  # of a model without a budget
-MOST_NAMED = 80  # characters of a model in a warning
-
-
-def _warn(model, message):
-    """Warn of a model, which the message names at its end: filters look at the beginning."""
-    name = repr(model)
-    name = name if len(name) <= MOST_NAMED else name[: MOST_NAMED - 3] + "..."
-    warnings.warn(f"{message} ({name})", LearningWarning, stacklevel=level_outside())
 
 
 def warn_of_size(state, model):
@@ -66,6 +62,13 @@ def warn_of_size(state, model):
     _warn(model, f"This model keeps all of its terms, {state.n_terms()} by now: memory grows with them, and so does "
           "the time that a row takes. What may help: budget=1000, the latest terms, or budget=Smallest(1000), the "
           "largest ones; a kernel such as RandomFourier(Gaussian()), which keeps weights.")
+
+
+def _warn(model, message):
+    """Warn of a model, which the message names at its end: filters look at the beginning."""
+    name = repr(model)
+    name = name if len(name) <= MOST_NAMED else name[: MOST_NAMED - 3] + "..."
+    warnings.warn(f"{message} ({name})", LearningWarning, stacklevel=level_outside())
 
 
 def shared_status(states):
@@ -106,45 +109,35 @@ def level_outside():
 
 
 def _ran_away(loss, scalar, status):
-    where = "below" if status == SCALAR_BELOW else "above"
-    whats = "scores" if loss.scalar_name == "margin" else "errors |y - f|"
+    where, whats = "below" if status == SCALAR_BELOW else "above", "errors |y - f|"
     advice = [f"give {type(loss).__name__} a margin_step such as 0.1"] if loss.margin_step in (None, LOG) else []
     if loss.scalar_name == "margin":
-        advice.append("choose a smaller regularization (f has to remember many times 1 / nu examples)")
-        advice.append("a larger width of the kernel")
+        whats = "scores"
+        advice += ["choose a smaller regularization (f has to remember many times 1 / nu examples)",
+                   "a larger width of the kernel"]
     else:
         advice.append(f"start from a {loss.scalar_name} of the size of the errors, or use scale_target=True")
-    return (
-        f"The {loss.scalar_name} of {loss!r} has run away: it is {scalar:.3g}, and has been {where} all {whats} for "
-        f"a long time, so it tells no examples apart. What may help: {'; '.join(advice)}."
-    )
+    return (f"The {loss.scalar_name} of {loss!r} has run away: it is {scalar:.3g}, and has been {where} all {whats} "
+            f"for a long time, so it tells no examples apart. What may help: {'; '.join(advice)}.")
 
 
-def _out_of_reach(state):
-    reached, regularization = state.hypothesis.largest_score(), state.plan.rule.regularization
-    return (
-        f"The margin {state.loss.margin:g} is out of reach: with regularization={regularization:g} no f(x) exceeds "
-        f"{reached:.3g}, so "
-        f"that every example is a margin error, and is kept. What may help: a margin below {reached:.3g}, or a "
-        f"regularization below {regularization * reached / state.loss.margin:.3g}."
-    )
+def _unscaled(state, parameters):
+    """What is not scaled, and might be."""
+    advice = []
+    if "scale" in parameters and not state.plan.scale and state.n_features is not None:
+        advice.append("scale=True, if the features are not of the size of 1")
+    if state.loss.task == "regression" and "scale_target" in parameters and not state.plan.scale_target:
+        advice.append("scale_target=True, if the targets are not")
+    return advice
 
 
 def _exploded(state, status):
-    advice = []
-    if not state.plan.scale and state.n_features is not None:
-        advice.append("scale=True, if the features are not of the size of 1")
-    if state.loss.task == "regression" and not state.plan.scale_target:
-        advice.append("scale_target=True, if the targets are not")
+    advice, what = _unscaled(state, ("scale", "scale_target")), DIVERGES
     if status == STALLED:
+        what = "Learning has stalled: the step has adapted itself to less than a millionth of the first."
         advice.append("a smaller meta_step, or a memory below 1")
     elif state.plan.rule.advice is not None:
         advice.append(state.plan.rule.advice)
-    what = (
-        DIVERGES
-        if status == DIVERGED
-        else "Learning has stalled: the step has adapted itself to less than a millionth of the first."
-    )
     return f"{what} What may help: {'; '.join(advice) or 'a larger regularization'}."
 
 
@@ -152,11 +145,7 @@ def _no_better(state, parameters):
     """Which constant does as well, and what may help, as far as the model has it."""
     examples, loss, constant, leader = state.hypothesis.trial.verdict()
     compared = _than_a_constant(None if state.labels is None else state.labels.order[leader], examples, loss, constant)
-    advice = []
-    if "scale" in parameters and not state.plan.scale and state.n_features is not None:
-        advice.append("scale=True, if the features are not of the size of 1")
-    if state.labels is None and "scale_target" in parameters and not state.plan.scale_target:
-        advice.append("scale_target=True, if the targets are not")
+    advice = _unscaled(state, parameters)
     width = getattr(state.kernel, "width", defaults.width(state.kernel))
     if width is not None:
         advice.append(f"another width of the kernel than {width:.3g} (evaluate.tune tries several), or a linear kernel")
@@ -166,10 +155,8 @@ def _no_better(state, parameters):
         advice.append("offset=True")
     if state.labels is not None and constant < 0.2 and "class_weight" in parameters and not parameters["class_weight"]:
         advice.append("a class_weight for the rare classes, if they matter more")
-    return (
-        f"{compared} What may help: {'; '.join(advice) or 'another kernel'}. "
-        "Or these features say nothing about what is to be learned."
-    )
+    return (f"{compared} What may help: {'; '.join(advice) or 'another kernel'}. "
+            "Or these features say nothing about what is to be learned.")
 
 
 def _than_a_constant(leader, examples, loss, constant):

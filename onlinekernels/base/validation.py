@@ -17,8 +17,8 @@ __all__ = [
     "NotFittedError", "WrongFeatures", "add_note", "not_fitted", "sklearn_class",
     "add_rows_learned", "wrong_number", "Real", "as_number", "bad_parameter", "check_class_weight", "check_count",
     "check_flag", "check_integer", "check_feature_names", "check_objects", "check_point", "check_points",
-    "check_sparse", "refuse_masked", "as_array_once", "check_column", "check_length", "check_targets", "check_weights",
-    "count_targets",
+    "check_shape", "check_sparse", "refuse_masked", "as_array_once", "check_column", "check_length", "check_targets",
+    "check_weights", "count_targets",
 ]
 
 
@@ -44,8 +44,7 @@ def sklearn_class(name, otherwise):
 def not_fitted(estimator):
     """The error for predicting before learning."""
     return sklearn_class("NotFittedError", NotFittedError)(
-        f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' first."
-    )
+        f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' first.")
 
 
 def add_rows_learned(error, rows):
@@ -60,6 +59,9 @@ def add_note(error, note):
         error.add_note(note)
     else:
         error.args = (f"{error} ({note})", *error.args[1:])
+
+
+# ---- Parameters ------------------------------------------------------------------------------------------------------
 
 
 def bad_parameter(owner, name, expected, value):
@@ -102,17 +104,11 @@ class Real:
 
 
 check_positive = Real("a positive number", lambda value: value > 0)
-
 check_not_negative = Real("a number of at least 0", lambda value: value >= 0)
-
 check_finite = Real("a finite number", lambda value: True)
-
 check_fraction = Real("a number in (0, 1)", lambda value: 0 < value < 1)
-
 check_share = Real("a number in (0, 1]", lambda value: 0 < value <= 1)
-
 check_part = Real("a number in [0, 1)", lambda value: 0 <= value < 1)
-
 check_memory = Real("a number in [0, 1]", lambda value: 0 <= value <= 1)
 
 
@@ -154,9 +150,12 @@ def check_flag(owner, name, or_none=False):
 
 def check_class_weight(owner, weights):
     """A dictionary of weights."""
-    numbers_of = [as_number(float(w) if isinstance(w, (bool, np.bool_)) else w) for w in weights.values()]
-    if not all(number is not None and number >= 0 for number in numbers_of):
+    given = [as_number(float(w) if isinstance(w, (bool, np.bool_)) else w) for w in weights.values()]
+    if not all(number is not None and number >= 0 for number in given):
         raise bad_parameter(owner, "class_weight", "a dictionary of weights of at least 0", weights)
+
+
+# ---- Rows of numbers -------------------------------------------------------------------------------------------------
 
 
 def check_points(X, *, n_features=None, dtype=None, name="X", finite=True, owner="model"):
@@ -169,31 +168,31 @@ def check_points(X, *, n_features=None, dtype=None, name="X", finite=True, owner
     X = _as_array(X, name)
     if X.dtype.kind not in "fiub":
         X = numbers_from_objects(X, name, columns)
-    if X.ndim != 2:
-        hint = (
-            " Reshape your data with X.reshape(-1, 1) if it has a single feature, or X.reshape(1, -1) if it"
-            " is a single example." if X.ndim == 1 else ""
-        )
-        raise ValueError(f"Expected 2D array for {name}, got {X.ndim}D array instead.{hint}")
-    if len(X) == 0:
-        raise ValueError(f"Found array {name} with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
-    if X.shape[1] == 0:
-        raise ValueError(f"Found array {name} with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    check_shape(X.shape, name)
     if n_features is not None and X.shape[1] != n_features:
         raise wrong_number(name, X.shape[1], owner, n_features)
     return numbers_of(X, dtype, name, finite, columns)
 
 
-def check_point(x, *, n_features, dtype, owner="model"):
-    """One example as a contiguous 1-d array of finite numbers."""
+def check_shape(shape, name):
+    """Raise ValueError unless an array of this shape holds rows."""
+    if len(shape) != 2:
+        hint = (" Reshape your data with X.reshape(-1, 1) if it has a single feature, or X.reshape(1, -1) if it is a "
+                "single example." if len(shape) == 1 else "")
+        raise ValueError(f"Expected 2D array for {name}, got {len(shape)}D array instead.{hint}")
+    if 0 in shape:
+        what = "sample(s)" if shape[0] == 0 else "feature(s)"
+        raise ValueError(f"Found array {name} with 0 {what} (shape={shape}) while a minimum of 1 is required.")
+
+
+def check_point(x, *, n_features, owner="model"):
+    """One example as rows of one."""
     x = _as_array(x, "x")
-    if x.dtype.kind not in "fiub":
-        x = numbers_from_objects(x, "x")
     if x.ndim != 1:
         raise ValueError(f"Expected 1D array for x, one example, got {x.ndim}D array instead.")
     if n_features is not None and len(x) != n_features:
         raise wrong_number("x", len(x), owner, n_features)
-    return numbers_of(x, dtype, "x")
+    return numbers_of(x, None, "x")[None]
 
 
 def _as_array(X, name):
@@ -228,23 +227,23 @@ def numbers_from_objects(X, name, columns=None):
     """Python numbers in an object array; everything else is refused."""
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} must hold real numbers, got dtype {X.dtype}.")
-    if X.dtype.kind == "O":
-        try:
-            if not all(isinstance(value, numbers.Real) for value in X.ravel()):
-                raise TypeError
+    if X.dtype.kind != "O":
+        raise TypeError(f"{name} must hold numbers for this kernel. Got dtype {X.dtype} instead; strings and other "
+                        "objects need a kernel of their own: any callable k(x, z).")
+    invalid = next((i for i, value in enumerate(X.ravel()) if not isinstance(value, numbers.Real)), None)
+    try:
+        if invalid is None:
             return X.astype(np.float64)
-        except OverflowError as error:
-            raise ValueError(f"{name} contains a number too large for float64; expected finite numbers.") from error
-        except (TypeError, ValueError) as error:
-            index = next((i for i, value in enumerate(X.ravel()) if not isinstance(value, numbers.Real)), 0)
-            raise TypeError(
-                f"{name} must hold numbers for this kernel: an argument must be a string of digits or a number. Got "
-                f"{X.flat[index]!r}{_where(X, index, columns)}, instead; {_what_to_do(X.flat[index])}."
-            ) from error
-    raise TypeError(
-        f"{name} must hold numbers for this kernel. Got dtype {X.dtype} instead; strings and other objects "
-        "need a kernel of their own: any callable k(x, z)."
-    )
+    except OverflowError as error:
+        raise ValueError(f"{name} contains a number too large for float64; expected finite numbers.") from error
+    value = X.flat[invalid]
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        advice = "fill in what is missing, or leave these rows out"
+    else:
+        how = "encode words as numbers, one column for each word," if isinstance(value, str) else "make numbers of it,"
+        advice = f"{how} or give a kernel on objects, any callable k(x, z)"
+    raise TypeError(f"{name} must hold numbers for this kernel: an argument must be a string of digits or a number. "
+                    f"Got {value!r}{_where(X, invalid, columns)}, instead; {advice}.")
 
 
 def _where(X, index, columns):
@@ -255,15 +254,6 @@ def _where(X, index, columns):
     return f" in row {row}, column {column if columns is None else columns[column]!r}"
 
 
-def _what_to_do(value):
-    """How to make a number of what is none."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return "fill in what is missing, or leave these rows out"
-    if isinstance(value, str):
-        return "encode words as numbers, one column for each word, or give a kernel on objects, any callable k(x, z)"
-    return "make numbers of it, or give a kernel on objects, any callable k(x, z)"
-
-
 def refuse_masked(X, name):
     """Masked entries are missing, and NumPy would show what is behind the mask; ValueError for any."""
     if type(X) is np.ndarray:
@@ -271,6 +261,9 @@ def refuse_masked(X, name):
     parts = [X, *X] if isinstance(X, (list, tuple)) else [X]
     if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
         raise ValueError(f"Input {name} contains masked entries; expected none. Fill them in, or leave these rows out.")
+
+
+# ---- Sparse rows -----------------------------------------------------------------------------------------------------
 
 
 def is_sparse(X):
@@ -294,23 +287,18 @@ def to_csr(X, name):
 
 def _is_sound(X):
     """Whether the index arrays of a sparse matrix are valid; True for formats that have no such arrays."""
-    if getattr(X, "format", None) == "coo":
-        return all(
-            len(indices) == len(X.data) and _are_below(indices, size) for indices, size in zip((X.row, X.col), X.shape)
-        )
-    if getattr(X, "format", None) not in ("csr", "csc", "bsr"):
+    kind = getattr(X, "format", None)
+    if kind == "coo":
+        sizes = zip((X.row, X.col), X.shape, strict=True)
+        return all(len(indices) == len(X.data) and _are_below(indices, size) for indices, size in sizes)
+    if kind not in ("csr", "csc", "bsr"):
         return True
-    rows, columns = X.shape if X.format != "csc" else X.shape[::-1]
-    if X.format == "bsr":
+    rows, columns = X.shape if kind != "csc" else X.shape[::-1]
+    if kind == "bsr":
         rows, columns = rows // X.data.shape[1], columns // X.data.shape[2]
     ends, indices = np.asarray(X.indptr), np.asarray(X.indices)
-    return (
-        ends.shape == (rows + 1,)
-        and ends[0] == 0
-        and (ends[1:] >= ends[:-1]).all()
-        and ends[-1] <= min(len(indices), len(X.data))
-        and _are_below(indices[: ends[-1]], columns)
-    )
+    has_ends = ends.shape == (rows + 1,) and ends[0] == 0 and (ends[1:] >= ends[:-1]).all()
+    return has_ends and ends[-1] <= min(len(indices), len(X.data)) and _are_below(indices[: ends[-1]], columns)
 
 
 def _are_below(indices, size):
@@ -326,13 +314,9 @@ def check_sparse(X, *, n_features=None, name="X", owner="model"):
         rows, columns = np.nonzero(X)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(X)))])
         return Rows(indptr, columns, X[rows, columns], X.shape[1])
-    if X.ndim != 2:
-        raise ValueError(f"Expected 2D array for {name}, got {X.ndim}D array instead.")
     if X.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold numbers for this kernel. Got dtype {X.dtype} instead.")
-    if 0 in X.shape:
-        what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
-        raise ValueError(f"Found array {name} with 0 {what} (shape={X.shape}) while a minimum of 1 is required.")
+    check_shape(X.shape, name)
     if n_features is not None and X.shape[1] != n_features:
         raise wrong_number(name, X.shape[1], owner, n_features)
     if X.shape[1] >= 2**31:
@@ -344,17 +328,12 @@ def check_sparse(X, *, n_features=None, name="X", owner="model"):
     if not np.isfinite(X.data).all():
         index = int(np.argmin(np.isfinite(X.data)))
         row, column = int(np.searchsorted(X.indptr, index, side="right")) - 1, int(X.indices[index])
-        raise ValueError(
-            f"Input {name} contains NaN or infinity in row {row}, column {column}; expected finite numbers."
-        )
+        raise ValueError(f"Input {name} contains NaN or infinity in row {row}, column {column}; expected finite "
+                         "numbers.")
     return Rows(X.indptr, X.indices, X.data, X.shape[1])
 
 
-def check_one_row(x, name="x"):
-    """A sparse matrix of one row."""
-    if x.ndim == 2 and x.shape[0] != 1:
-        raise ValueError(f"{name} must be one example. Got a sparse matrix of {x.shape[0]} rows instead.")
-    return x
+# ---- Data frames and objects -----------------------------------------------------------------------------------------
 
 
 def feature_names(X):
@@ -372,10 +351,8 @@ def check_feature_names(X, expected, owner):
         return
     new, missing = [n for n in names if n not in expected], [n for n in expected if n not in names]
     what = f"unseen at fit time: {new[:5]}" if new else f"missing: {missing[:5]}" if missing else "in another order"
-    raise WrongFeatures(
-        f"The feature names should match those that were passed during fit, in their order. {owner} got features "
-        f"{what}."
-    )
+    raise WrongFeatures("The feature names should match those that were passed during fit, in their order. "
+                        f"{owner} got features {what}.")
 
 
 def check_objects(X, *, name="X", empty=False):
@@ -389,29 +366,22 @@ def check_objects(X, *, name="X", empty=False):
     refuse_masked(X, name)
     if hasattr(X, "columns"):  # a data frame
         X = np.asarray(X)
-    if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
+    is_list = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not isinstance(X, (str, bytes, dict))
+    if not is_list or getattr(X, "ndim", 1) == 0:
         raise TypeError(f"{name} must be a list of examples. Got {type(X).__name__} instead.")
-    if isinstance(X, np.ndarray) and X.ndim == 0:
-        raise TypeError(f"{name} must be a list of examples. Got an array of no dimension instead.")
     if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not np.isfinite(X).all():
         raise ValueError(f"Input {name} contains NaN or infinity; expected finite numbers.")
     if len(X) == 0 and not empty:
         raise ValueError(f"Found {name} with 0 sample(s) while a minimum of 1 is required.")
-    return [_own(x) for x in X]
+    return [copy.deepcopy(x) if isinstance(x, (np.ndarray, list, dict, set, bytearray)) else x for x in X]
 
 
-def _own(x):
-    """An example that nobody else can change, if it is of a kind that can change."""
-    if isinstance(x, np.ndarray):
-        return np.array(x)
-    return copy.deepcopy(x) if isinstance(x, (list, dict, set, bytearray)) else x
+# ---- Labels, targets and weights -------------------------------------------------------------------------------------
 
 
 def check_length(y, n, name):
     if len(y) != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {n}, {name} has {len(y)}."
-        )
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n}, {name} has {len(y)}.")
 
 
 def check_column(y, n, name="y"):
@@ -424,11 +394,8 @@ def check_column(y, n, name="y"):
     except ValueError as error:
         raise ValueError(f"{name} should be a 1d array. Got entries of unequal length instead.") from error
     if y.ndim == 2 and y.shape[1] == 1:
-        warnings.warn(
-            f"A column-vector {name} was passed when a 1d array was expected. Use {name}.ravel().",
-            sklearn_class("DataConversionWarning", UserWarning),
-            stacklevel=2,
-        )
+        warnings.warn(f"A column-vector {name} was passed when a 1d array was expected. Use {name}.ravel().",
+                      sklearn_class("DataConversionWarning", UserWarning), stacklevel=2)
         y = y[:, 0]
     if y.ndim != 1:
         raise ValueError(f"{name} should be a 1d array, got an array of shape {y.shape} instead.")
@@ -461,9 +428,7 @@ def check_targets(y, n, n_targets=1):
             expected = "a 1d array" if n_targets == 1 else f"an array of shape (n, {n_targets})"
             raise ValueError(f"y should be {expected}, as on the first call, got an array of shape {y.shape} instead.")
         check_length(y, n, "y")
-    if y.dtype.kind == "O" and all(isinstance(value, numbers.Real) for value in y.ravel()):
-        y = numbers_from_objects(y, "y")
-    if y.dtype.kind not in "fiub":
+    if y.dtype.kind not in "fiub" and not (y.dtype.kind == "O" and all(isinstance(v, numbers.Real) for v in y.ravel())):
         invalid = next((value for value in y.ravel().tolist() if not isinstance(value, numbers.Real)), None)
         raise TypeError(f"y must hold numbers for a regression loss. Got {invalid!r} of dtype {y.dtype} instead.")
     return numbers_of(y, np.float64, "y")

@@ -20,28 +20,27 @@ algorithm that starts at f = 0, has no offset and sees no sample weights.
 from onlinekernels.bounds.audits import Audit, Certificate, audit
 from onlinekernels.bounds.comparisons import best_gap, comparison, complexity
 from onlinekernels.bounds.mistakes import (
-    alma_corrections, forgetron_mistakes, ilk_mistakes, ilk_mistakes_untuned, majority_mistakes, norma_hinge_loss,
-    norma_hinge_loss_untuned, norma_margin_errors, norma_margin_errors_untuned, norma_mistakes, norma_mistakes_untuned,
-    perceptron_mistakes, projection_loss, projection_mistakes, self_tuned_mistakes, voted_perceptron_error,
+    ilk_mistakes, ilk_mistakes_untuned, majority_mistakes, norma_hinge_loss, norma_hinge_loss_untuned, norma_margin_errors,
+    norma_margin_errors_untuned, norma_mistakes, norma_mistakes_untuned, perceptron_mistakes, projection_loss,
+    projection_mistakes, random_removal_mistakes, voted_perceptron_error,
 )
 from onlinekernels.bounds.regrets import (
-    average_excess_risk, hedge_regret, hinge_risk_limit, ilk_regret, implicit_truncation_error, norm_limit,
-    norma_regret, norma_squared_loss, norma_window_regret, truncation_error, window_start,
+    average_excess_risk, hedge_regret, hinge_risk_limit, ilk_regret, implicit_truncation_error, krls_regret,
+    norm_limit, norma_regret, norma_window_regret, truncation_error, window_start,
 )
 from onlinekernels.bounds.tuning import (
-    tune_ilk_mistakes, tune_ilk_regret, tune_norma_margin_errors, tune_norma_mistakes, tune_norma_regret,
-    tune_norma_squared_loss, tune_norma_window,
+    tune_ilk_mistakes, tune_ilk_regret, tune_norma_margin_errors, tune_norma_mistakes, tune_norma_regret, tune_norma_window,
 )
 
 __all__ = [
     "Audit", "Certificate", "audit",
     "best_gap", "comparison", "complexity",
-    "alma_corrections", "forgetron_mistakes", "ilk_mistakes", "ilk_mistakes_untuned", "majority_mistakes",
+    "ilk_mistakes", "ilk_mistakes_untuned", "majority_mistakes",
     "norma_hinge_loss", "norma_hinge_loss_untuned", "norma_margin_errors", "norma_margin_errors_untuned",
     "norma_mistakes", "norma_mistakes_untuned", "perceptron_mistakes", "projection_loss", "projection_mistakes",
-    "self_tuned_mistakes", "voted_perceptron_error",
-    "average_excess_risk", "hedge_regret", "hinge_risk_limit", "ilk_regret", "implicit_truncation_error", "norm_limit",
-    "norma_regret", "norma_squared_loss", "norma_window_regret", "truncation_error", "window_start",
+    "random_removal_mistakes", "voted_perceptron_error",
+    "average_excess_risk", "hedge_regret", "hinge_risk_limit", "ilk_regret", "implicit_truncation_error", "krls_regret",
+    "norm_limit", "norma_regret", "norma_window_regret", "truncation_error", "window_start",
     "tune_ilk_mistakes", "tune_ilk_regret", "tune_norma_margin_errors", "tune_norma_mistakes", "tune_norma_regret",
-    "tune_norma_squared_loss", "tune_norma_window",
+    "tune_norma_window",
 ]

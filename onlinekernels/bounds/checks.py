@@ -13,7 +13,7 @@ from onlinekernels.base import docstrings
 from onlinekernels.base.params import Parameterized
 from onlinekernels.labels import LabelStructure
 from onlinekernels.base.validation import (
-    Real, as_number, bad_parameter, check_not_negative, check_positive, check_share,
+    Real, as_number, bad_parameter, check_not_negative, check_positive,
 )
 
 LARGEST_LOG = 709.0  # the exponential of more is no float
@@ -30,7 +30,6 @@ class Rule(NamedTuple):
 POSITIVE, NOT_NEGATIVE = check_positive, check_not_negative
 FRACTION = Real("a number between 0 and 1, both excluded", lambda value: 0 < value < 1)
 HALF = Real("a number between 0 and 1/2, both excluded", lambda value: 0 < value < 0.5)
-SHARE = check_share
 FLAG = Rule("True or False", lambda value: isinstance(value, (bool, np.bool_)))
 COUNT = Rule(
     "an integer of at least 1", lambda value: isinstance(value, numbers.Integral) and (as_number(value) or 0) >= 1)
@@ -67,11 +66,11 @@ ARGUMENTS = {
     "ball": (POSITIVE, "gamma, the radius of the ball in which the hypotheses are kept; None is no ball."),
     "deviation": (NOT_NEGATIVE, "D, sqrt(sum_t max(0, gamma - y_t theta(x_t))^2) of a function theta."),
     "expected_mistakes": (NOT_NEGATIVE, "The mean of `perceptron_mistakes` over draws of the stream."),
-    "alpha": (SHARE, "alpha of `ALMA`."),
-    "squared_loss": (NOT_NEGATIVE, "L, the comparison's cumulative squared loss: sum_t (y_t - u(x_t))^2."),
     "labels": (LABELS, "Many classes, as `comparison` took them; None is two."),
-    "longest": (COUNT, "The `examples` of `self_tuning`, at least those of the stream."),
     "mistakes": (NOT_NEGATIVE, "Those of the best member."),
+    "information": (NOT_NEGATIVE, "log det(I + K / s) of the kernel matrix K of all examples and the noise s."),
+    "largest_target": (POSITIVE, "Y, the largest |y_t|."),
+    "shrunk": (FLAG, "Whether predictions are those of the kernel aggregating algorithm."),
     "zero_margin": (FLAG, "Whether the algorithm's own margin is to be 0."),
 }
 

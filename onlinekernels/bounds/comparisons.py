@@ -76,7 +76,10 @@ def comparison(kernel: Any, X: Any, y: Any, coefficients: Any, *, margin: Any, p
     gram = rows if points is None else kernel(points)
     radius = float(np.sqrt(np.max(kernel.diagonal(X))))
     if labels is None:
-        y = _signs(y, len(rows))
+        refuse_masked(y, "y")
+        y = np.asarray(y)
+        if y.shape != (len(rows),) or not np.isin(y, (-1, 1)).all():
+            raise bad_parameter("comparison", "y", f"{len(rows)} labels, each -1 or 1", y)
         functions = _functions(coefficients, rows.shape)
         missing = margin - y * (rows * functions).sum(axis=1)
     else:
@@ -100,15 +103,9 @@ def description(functions, gram, missing, radius, margin):
     norms, lengths = (
         np.sqrt(np.maximum(0.0, ((some @ gram) * some).sum(axis=1))) for some in (functions, np.diff(functions, axis=0))
     )
-    return {
-        "radius": radius,
-        "margin": float(margin),
-        "loss": float(np.maximum(0.0, missing).sum()),
-        "norm": float(norms.max()),
-        "path": float(lengths.sum()),
-        "squared_path": float((lengths ** 2).sum()),
-        "examples": len(missing),
-    }
+    return {"radius": radius, "margin": float(margin), "loss": float(np.maximum(0.0, missing).sum()),
+            "norm": float(norms.max()), "path": float(lengths.sum()), "squared_path": float((lengths ** 2).sum()),
+            "examples": len(missing)}
 
 
 def _labels(labels):
@@ -130,9 +127,7 @@ def smallest_distance(labels):
     Delta = _labels(labels)[2]
     smallest = float(Delta[~np.eye(len(Delta), dtype=bool)].min())
     if smallest <= 0:
-        raise ValueError(
-            "Two of the labels are at distance 0: no margin tells them apart, and no theorem is about them."
-        )
+        raise ValueError("Two of the labels are at distance 0: no margin tells them apart, and no theorem is about them.")
     return smallest
 
 
@@ -145,14 +140,6 @@ def _codes(y, n, order):
     return np.array([codes[label] for label in y])
 
 
-def _signs(y, n):
-    refuse_masked(y, "y")
-    y = np.asarray(y)
-    if y.shape != (n,) or not np.isin(y, (-1, 1)).all():
-        raise bad_parameter("comparison", "y", f"{n} labels, each -1 or 1", y)
-    return y.astype(float)
-
-
 def _functions(coefficients, shape):
     """One row per function; a single row for one that never moves."""
     refuse_masked(coefficients, "coefficients")
@@ -160,10 +147,8 @@ def _functions(coefficients, shape):
     if functions.shape == shape[1:]:
         functions = functions[None]
     elif functions.shape != shape:
-        raise ValueError(
-            f"The 'coefficients' parameter of comparison must have shape {shape[1:]} for one function or {shape} for "
-            f"one per example. Got shape {functions.shape} instead."
-        )
+        expected = f"have shape {shape[1:]} for one function or {shape} for one per example"
+        raise ValueError(f"The 'coefficients' parameter of comparison must {expected}. Got shape {functions.shape}.")
     if not np.isfinite(functions).all():
         raise ValueError("The 'coefficients' parameter of comparison must hold finite numbers only.")
     return functions

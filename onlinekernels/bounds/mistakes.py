@@ -1,12 +1,9 @@
 """How many mistakes, and how much loss, a function that is known in hindsight allows."""
 import math
 
-from onlinekernels.algorithms.norma import RATE, drift_rates
 from onlinekernels.base.validation import bad_parameter
 from onlinekernels.bounds.checks import NOT_NEGATIVE, POSITIVE, bound, checked
 from onlinekernels.bounds.comparisons import complexity_of, least_mistakes
-
-LEAST_TERMS = 83  # from which the Forgetron's theorem holds
 
 # ---- NORMA ----
 
@@ -170,12 +167,11 @@ def ilk_mistakes(*, radius: float, margin: float, loss: float, norm: float, path
 
     For many labels, radius^2 bounds k((x,y),(x,y)) - 2 k((x,y),(x,l)) + k((x,l),(x,l)) for all labels l; with the delta
     kernel that is 2 k(x, x). A mistake is then f(x, y) <= f(x, l) for some l. With a graph hinge, whose margin over l
-    is rho Delta(y, l) (`GraphHinge` has rho = 1), let d be the smallest distance of two labels, K the comparison's
-    graph hinge loss at mu, and put mu d and rho d for both margins: `comparison` and `tune_ilk_mistakes` do
-    so if they are told the `labels`. (The proof goes on as for two classes, since whichever label r the step is taken
-    against, a step that is not after a mistake ends at rho Delta(y, r) <= mu Delta(y, r) at most, and after a mistake
-    against l it has (1 + eta lambda) rho Delta(y, l), or more, to make good for. I's step against a single runner-up is
-    meant, exact=False.)
+    is rho Delta(y, l), both margins are mu d and rho d, d the smallest distance of two labels, and K the comparison's
+    graph hinge loss at mu: `comparison` and `tune_ilk_mistakes` do so if they are told the `labels`. (The proof goes on
+    as for two classes: a step against r that is not after a mistake ends at rho Delta(y, r) <= mu Delta(y, r) at most,
+    and after a mistake against l it has (1 + eta lambda) rho Delta(y, l), or more, to make good for. I's step against a
+    single runner-up is meant, exact=False.)
 
     >>> ilk_mistakes(radius=1.0, margin=1.0, loss=0.0, norm=3.0, examples=100)
     9.0
@@ -210,7 +206,7 @@ def ilk_mistakes_untuned(*, step: float, regularization: float, learner_margin: 
     return mistakes_at_best_scale(step * penalty, sure, reach, energy, radius, margin, loss)
 
 
-# ---- Perceptrons, projections, margins ----
+# ---- Perceptrons and projections ----
 
 
 @bound
@@ -281,48 +277,31 @@ def _projection(owner, radius, norm, ball):
 
 
 @bound
-def alma_corrections(*, alpha: float, margin: float, norm: float = 1.0, loss: float = 0.0) -> float:
-    """Bound on the corrections of ALMA, and so on its mistakes, for separated streams and others (Gentile 2001).
+def random_removal_mistakes(*, terms: int, radius: float, margin: float, norm: float, loss: float = 0.0) -> float:
+    """Bound on the mean over seeds of the mistakes of `Perceptron` with `RandomRemoval`, on any stream.
 
-    g is margin / norm, in the space of `Normalized(kernel)`, where all examples have length 1, and D = loss / norm over
-    all passes. For any comparison
+    While there is room, up to B = `terms` mistakes, it is the Perceptron, with its bound. If there are more, m in the
+    mean, then (m - K/mu)^2 <= g^2 (m^2 / B + m/2 - B/2), where g = X |u| / mu; infinite for g^2 >= B, as B + 1 examples
+    that have nothing to do with each other have g^2 = B + 1 at best.
 
-        D/g + r^2/2 + sqrt(r^4/4 + r^2 D/g + r^2),    r = (8/alpha - 6) / (sqrt(2) g)
+    For a mistake with a full budget, w / B goes in the mean, so that <u, w> gains mu - l_t and loses <u, w> / B, and
+    |w|^2 gains 2 X^2 - 2 |w|^2 / B at most. The second, summed, bounds |w|^2 at the end and its sum over mistakes; with
+    Cauchy and Schwarz both bound what the first allows. (Cavallanti, Cesa-Bianchi and Gentile 2007, "Tracking the best
+    hyperplane with a simple budget Perceptron", follow moving comparisons, with larger constants.)
 
-    as sqrt(k) times the product of w and the comparison gains C (g - d_k) with correction k, and the norm that is
-    divided by is at most sqrt(1 + (8/alpha - 6)/k). If the examples are separated, D = 0, there is 2/g^2 (2/alpha -
-    1)^2 + 8/alpha - 4 as well, whatever the number of passes, and the smaller one is taken; the margin of w comes to (1
-    - alpha) g. For the B and C of the original.
-
-    >>> alma_corrections(alpha=0.5, margin=0.25)
-    300.0
-    >>> round(alma_corrections(alpha=1.0, margin=0.25, loss=20.0), 1)
-    149.4
+    >>> random_removal_mistakes(terms=100, radius=1.0, margin=1.0, norm=5.0)
+    25.0
+    >>> round(random_removal_mistakes(terms=100, radius=1.0, margin=1.0, norm=5.0, loss=60.0), 1)
+    124.9
     """
-    share = margin / norm
-    lost, rate = loss / margin, (8 / alpha - 6) / (math.sqrt(2) * share)
-    noisy = lost + rate**2 / 2 + math.sqrt(rate**4 / 4 + rate**2 * (lost + 1))
-    return noisy if loss else min(noisy, 2 * ((2 / alpha - 1) / share) ** 2 + 8 / alpha - 4)
-
-
-@bound
-def forgetron_mistakes(*, terms: int, norm: float, margin: float = 1.0, loss: float = 0.0) -> float:
-    """Bound on the mistakes of the self-tuned Forgetron (Dekel, Shalev-Shwartz and Singer 2008): 2 |g|^2 + 4 K.
-
-    For k(x, x) <= 1 and all comparisons with |g| <= 1/4 sqrt((B + 1) / ln(B + 1)), where B is the number of `terms`, at
-    least 83.
-    |g| and K are divided by the margin first. No budget can do better than of the order of sqrt(B): B + 1 examples that
-    have nothing to do with each other are right with |g| = sqrt(B + 1), and B terms know nothing of one of them.
-
-    >>> forgetron_mistakes(terms=1000, norm=3.0, loss=2.0)
-    26.0
-    """
-    if terms < LEAST_TERMS:
-        raise bad_parameter("forgetron_mistakes", "terms", f"at least {LEAST_TERMS}", terms)
-    most = math.sqrt((terms + 1) / math.log(terms + 1)) / 4
-    if norm / margin > most:
-        raise bad_parameter("forgetron_mistakes", "norm", f"at most {most * margin:g} for this budget and margin", norm)
-    return 2 * (norm / margin) ** 2 + 4 * loss / margin
+    share, square = loss / margin, (radius * norm / margin) ** 2
+    perceptron = least_mistakes(margin, loss, complexity_of(radius, norm, 0.0, 0.0, 1))
+    if perceptron < terms:
+        return perceptron
+    if square >= terms:
+        return math.inf
+    curve, slope, height = 1 - square / terms, share + square / 4, share**2 + square * terms / 2
+    return max(float(terms), (slope + math.sqrt(max(0.0, slope**2 - curve * height))) / curve)
 
 
 # ---- Ensembles ----
@@ -342,25 +321,3 @@ def majority_mistakes(*, mistakes: float, members: int, examples: int, rate: flo
     """
     weights = rate * mistakes + math.log(members) - examples * math.log1p(-share)
     return weights / math.log(2.0 / (1.0 + math.exp(-rate)))
-
-
-@bound
-def self_tuned_mistakes(*, longest: int, rate: float = RATE, radius: float, margin: float, loss: float, norm: float,
-                        path: float = 0.0, squared_path: float = 0.0, examples: int) -> float:
-    """Bound on the mistakes of `NORMA.self_tuning` and `ILK.self_tuning`, which know nothing of the comparison.
-
-    The best of their drift rates z makes at most min over z of K/mu + 2 C(z)/mu^2 + 2 sqrt(C(z)/mu^2 (K/mu +
-    C(z)/mu^2)) mistakes, where C(z) = X^2/4 (B^2 + (D2/z + 2 B D1 + m z B^2) / (2 + z)); the vote as many as
-    `majority_mistakes` allows for that.
-
-    >>> from onlinekernels.bounds import norma_mistakes
-    >>> stream = dict(radius=1.0, margin=1.0, loss=10.0, norm=3.0, path=20.0, squared_path=0.5, examples=1000)
-    >>> round(self_tuned_mistakes(longest=1000, **stream)), round(norma_mistakes(**stream))
-    (370, 155)
-    """
-    if examples > longest:
-        raise bad_parameter("self_tuned_mistakes", "longest", f"at least examples = {examples}", longest)
-    rates = drift_rates(longest)
-    energies = [energy_of(z, norm, path, squared_path, examples) for z in rates]
-    best = min(least_mistakes(margin, loss, radius**2 / 4 * energy) for energy in energies)
-    return majority_mistakes(mistakes=best, members=len(rates), examples=examples, rate=rate, share=1.0 / longest)

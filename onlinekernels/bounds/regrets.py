@@ -3,7 +3,6 @@ import math
 
 import numpy as np
 
-from onlinekernels.base.validation import bad_parameter
 from onlinekernels.bounds.checks import LARGEST_LOG, bound, check_step, checked
 
 
@@ -60,23 +59,20 @@ def regret_of(weight, examples, step, regularization, limit):
 
 
 @bound
-def norma_squared_loss(*, step: float, radius: float, norm: float, squared_loss: float) -> float:
-    """Bound on sum_t (y_t - f_t(x_t))^2 of gradient descent, GD of H 2.3 (Cesa-Bianchi, Long and Warmuth).
+def krls_regret(*, information: float, largest_target: float, shrunk: bool = False) -> float:
+    """Bound on sum_t (y_t - f_t(x_t))^2 - min over g of (sum_t (y_t - g(x_t))^2 + s |g|^2) for KRLS, s its noise.
 
-    For `NORMA` with the squared loss, no regularization and a fixed step with eta X^2 < 2, and for *any* function u and
-    stream. With b = 2 - eta X^2 and the comparison's L = sum_t (y_t - u(x_t))^2 it is
+    4 Y^2 log det(I + K / s) for predictions cut to [-Y, Y], and Y^2 log det(I + K / s) for `shrunk` ones, f_t(x_t) s /
+    (s + d_t), where d_t is the variance of f_t(x_t): they are those of the kernel aggregating algorithm (Gammerman,
+    Kalnishkan and Vovk 2004, "On-line prediction with kernels and the complexity approximation principle"). H 2.5
+    leaves such bounds open. For *any* stream, and `KRLS` with all points and memory 1. Both follow from an identity
+    (Zhdanov and Kalnishkan 2013, "An identity for kernel ridge regression"): sum_t (y_t - f_t(x_t))^2 / (1 + d_t / s)
+    is that minimum, and sum_t log(1 + d_t / s) is log det(I + K / s).
 
-        ((sqrt(L) + sqrt(L + b |u|^2 / eta)) / b)^2
-
-    >>> norma_squared_loss(step=1.0, radius=1.0, norm=3.0, squared_loss=0.0)
-    9.0
-    >>> norma_squared_loss(step=0.75, radius=1.0, norm=3.0, squared_loss=1.0)
-    16.0
+    >>> krls_regret(information=2.5, largest_target=1.0), krls_regret(information=2.5, largest_target=1.0, shrunk=True)
+    (10.0, 2.5)
     """
-    rest = 2 - step * radius**2
-    if rest <= 0:
-        raise bad_parameter("norma_squared_loss", "step", f"below 2 / radius^2 = {2 / radius**2:g}", step)
-    return ((math.sqrt(squared_loss) + math.sqrt(squared_loss + rest * norm**2 / step)) / rest) ** 2
+    return (1.0 if shrunk else 4.0) * largest_target**2 * information
 
 
 @checked

@@ -9,7 +9,7 @@ from onlinekernels.bounds.comparisons import best_gap, complexity_of, smallest_d
 from onlinekernels.bounds.mistakes import gap_of
 from onlinekernels.bounds.regrets import window_start
 from onlinekernels.budgets import Sublinear
-from onlinekernels.losses import GraphHinge, Hinge, MulticlassHinge, Squared
+from onlinekernels.losses import GraphHinge, Hinge, MulticlassHinge
 from onlinekernels.steps import InverseSqrt
 from onlinekernels.labels import LabelStructure
 
@@ -37,12 +37,8 @@ def tune_norma_margin_errors(*, learner_margin: float, radius: float, margin: fl
 def _explicit(learner_margin, full, norm, squared_path, examples):
     """NORMA's parameters for eta' = `full`."""
     regularization = _best_regularization(full, norm, squared_path, examples)
-    return {
-        "loss": Hinge(float(learner_margin)),
-        "step": full / (1 + full * regularization),
-        "regularization": regularization,
-        **NO_OFFSET,
-    }
+    step = full / (1 + full * regularization)
+    return {"loss": Hinge(float(learner_margin)), "step": step, "regularization": regularization, **NO_OFFSET}
 
 
 def _best_regularization(step, norm, squared_path, examples):
@@ -80,10 +76,9 @@ def _among(labels, tuned):
     rho = tuned["loss"].margin / smallest_distance(labels)
     if not isinstance(labels, LabelStructure):
         return {**tuned, "loss": MulticlassHinge(rho)}
+    smaller = {"step": tuned["step"] / rho, "regularization": tuned["regularization"] * rho}
     if "penalty" in tuned:
         smaller = {"penalty": tuned["penalty"] / rho}
-    else:
-        smaller = {"step": tuned["step"] / rho, "regularization": tuned["regularization"] * rho}
     return {**tuned, "loss": GraphHinge(), "labels": labels, **smaller}
 
 
@@ -113,10 +108,9 @@ def tune_norma_window(*, regularization: float, growth: float = 0.4, step: float
     step = math.sqrt(0.1) / regularization if step is None else float(step)
     start = window_start(step=step, regularization=regularization, growth=growth)
     if start > 2 ** 62:
-        raise ValueError(
-            f"The theorem wants all of the first {start:.3g} examples for step * regularization = "
-            f"{step * regularization:g} and growth = {growth:g}; expected at most 2**62. Take a larger one of them."
-        )
+        given = f"step * regularization = {step * regularization:g} and growth = {growth:g}"
+        raise ValueError(f"The theorem wants all of the first {start:.3g} examples for {given}; expected at most 2**62. "
+                         "Take a larger one of them.")
     budget = Sublinear(exponent=0.5 + growth, start=start)
     return {"step": InverseSqrt(step), "regularization": float(regularization), **NO_OFFSET, "budget": budget}
 
@@ -139,13 +133,9 @@ def tune_ilk_mistakes(*, radius: float, margin: float, loss: float, norm: float,
     share = best_gap(margin, loss, complexity_of(radius, norm, path, squared_path, examples))
     step = 2 * share / (penalty * radius ** 2)
     regularization = _best_regularization(step, norm, squared_path, examples)
-    return _among(labels, {
-        "loss": Hinge(2 * share / (1 + step * regularization)),
-        "step": step,
-        "regularization": regularization,
-        **NO_OFFSET,
-        "penalty": float(penalty),
-    })
+    tuned = {"loss": Hinge(2 * share / (1 + step * regularization)), "step": step, "regularization": regularization,
+             **NO_OFFSET, "penalty": float(penalty)}
+    return _among(labels, tuned)
 
 
 @checked
@@ -156,17 +146,3 @@ def tune_ilk_regret(*, regularization: float, penalty: float = 1.0) -> dict[str,
     {'step': InverseSqrt(rate=1.41...), 'regularization': 0.5, 'offset': False, 'penalty': 2.0}
     """
     return {**tune_norma_regret(regularization=regularization), "penalty": float(penalty)}
-
-
-@checked
-def tune_norma_squared_loss(*, radius: float, norm: float, squared_loss: float) -> dict[str, Any]:
-    """The parameters of `NORMA` for which `norma_squared_loss` is least: it becomes (sqrt(L) + X |u|)^2.
-
-    eta X^2 = X |u| / (X |u| + sqrt(L)).
-
-    >>> tune_norma_squared_loss(radius=1.0, norm=3.0, squared_loss=1.0)
-    {'loss': Squared(), 'step': 0.75, 'regularization': 0.0, 'offset': False}
-    """
-    length = radius * norm
-    step = length / (length + math.sqrt(squared_loss)) / radius**2
-    return {"loss": Squared(), "step": step, "regularization": 0.0, **NO_OFFSET}

@@ -9,22 +9,13 @@ import warnings
 import numpy as np
 
 from onlinekernels import (
-    KRLS,
-    SILK,
-    Linear,
-    OnlineKernelClassifier,
-    OnlineKernelDetector,
-    OnlineKernelRegressor,
-    RunningScaler,
+    KRLS, SILK, Linear, OnlineKernelClassifier, OnlineKernelDetector, OnlineKernelRegressor, RunningScaler,
 )
 from onlinekernels.streams import digits, lagged, sunspots
-
-__all__ = ["add_demo"]
 
 LAGS = 9  # years that a prediction is made from
 FAULTS = 30  # readings of a motor whose current does not fit its warmth
 NU = 0.04  # of all rows shall alert: twice as many as are faults
-STYLES = ({"color": "#0072B2"}, {"color": "#D55E00"}, {"color": "#777777", "ls": "--"})
 
 
 def add_demo(subcommands):
@@ -44,47 +35,40 @@ def _demo(arguments):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a linear model is no better than a constant is what we are about to see
         for stop in (_classify, _predict, _alert):
-            text, figures, closing, *panel = stop()
-            rows = [f"  {name:<24}{figure:>16}" for name, figure in figures.items()]
-            print("\n".join([text, *rows, *closing]) + "\n", flush=True)
-            panels.append(panel)
+            title, unit, text, curves, figures = stop()
+            rows = (f"  {name:<24}{figure:>16}" for name, figure in zip(curves, figures, strict=True))
+            print(text, *rows, "", sep="\n", flush=True)
+            panels.append((title, unit, list(curves.values())))
     print("Yours: onlinekernels learn data.csv, or docs/tutorials/quickstart.md.")
     return 0 if arguments.no_plot else _picture(panels, arguments.plot)
 
 
 def _classify():
     X, y = digits()
-    predictions = {
+    counts = np.cumsum(np.eye(y.max() + 1)[y], axis=0)
+    predicted = {
         "OnlineKernelClassifier": OnlineKernelClassifier().progressive(X, y, return_labels=True)[1],
         "linear": SILK("multiclass_hinge", "linear", scale=True).progressive(X, y, return_labels=True)[1],
-        "constant": _most_frequent_before(y),
+        "constant": np.concatenate([[-1], counts[:-1].argmax(axis=1)]),  # the most frequent class before each row
     }
-    wrong = {name: np.asarray(labels) != y for name, labels in predictions.items()}
+    curves = {name: np.cumsum(np.asarray(labels) != y) for name, labels in predicted.items()}
     text = f"Handwritten digits, {len(y)} rows of {X.shape[1]} pixels: mistakes"
-    figures = {name: f"{mistakes.mean():.1%}" for name, mistakes in wrong.items()}
-    return text, figures, [], "digits: mistakes so far", "digits", map(np.cumsum, wrong.values())
-
-
-def _most_frequent_before(y):
-    """The most frequent class before each row; at the first, one that it is not."""
-    counts = np.cumsum(np.eye(y.max() + 1)[y], axis=0)
-    return np.concatenate([[-1], counts[:-1].argmax(axis=1)])
+    return "digits: mistakes so far", "digits", text, curves, [f"{c[-1] / len(y):.1%}" for c in curves.values()]
 
 
 def _predict():
     X, y = lagged(sunspots(), lags=LAGS)
-    predictions, (low, high) = OnlineKernelRegressor().progressive(X, y, return_interval=0.9)
-    linear = KRLS("squared", Linear() + 1, noise="auto", scale=True, scale_target=True).progressive(X, y)
-    means = np.concatenate([[0.0], np.cumsum(y[:-1]) / np.arange(1, len(y))])
-    errors = {
-        name: ((guesses - y)[1:]) ** 2 / y.var()
-        for name, guesses in (("OnlineKernelRegressor", predictions), ("linear", linear), ("constant", means))
+    guesses, (low, high) = OnlineKernelRegressor().progressive(X, y, return_interval=0.9)
+    predicted = {
+        "OnlineKernelRegressor": guesses,
+        "linear": KRLS("squared", Linear() + 1, noise="auto", scale=True, scale_target=True).progressive(X, y),
+        "constant": np.concatenate([[0.0], np.cumsum(y[:-1]) / np.arange(1, len(y))]),
     }
-    covered = np.mean((low <= y) & (y <= high))
-    text = f"Sunspots of {len(y)} years, each from the {LAGS} before it: mean squared error, of their variance"
-    figures = {name: f"{squares.mean():.3f}" for name, squares in errors.items()}
-    closing = [f"  intervals for 90 % covered {covered:.0%}"]
-    return text, figures, closing, "sunspots: squared errors so far", "years", map(np.cumsum, errors.values())
+    curves = {name: np.cumsum((guess - y)[1:] ** 2 / y.var()) for name, guess in predicted.items()}
+    text = (f"Sunspots of {len(y)} years, each from the {LAGS} before it (intervals for 90 % covered "
+            f"{np.mean((low <= y) & (y <= high)):.0%}): mean squared error, of their variance")
+    figures = [f"{curve[-1] / len(curve):.3f}" for curve in curves.values()]
+    return "sunspots: squared errors so far", "years", text, curves, figures
 
 
 def _alert():
@@ -93,37 +77,31 @@ def _alert():
     X = np.column_stack([warm, 0.02 * warm + rng.normal(scale=0.02, size=1500)])  # the warmer, the larger the current
     faulty = np.isin(np.arange(1500), rng.choice(np.arange(300, 1500), FAULTS, replace=False))
     X[faulty, 1] += 0.3 * np.sign(60.0 - warm[faulty])
-    detector = OnlineKernelDetector(nu=NU)
+    far = np.abs(RunningScaler().progressive(X)).mean(axis=1)
     alerts = {
-        "OnlineKernelDetector": np.asarray(detector.progressive(X, return_labels=True)[1]) < 0,
-        "distance from the mean": _largest_so_far(np.abs(RunningScaler().progressive(X)).mean(axis=1)),
+        "OnlineKernelDetector": np.asarray(OnlineKernelDetector(nu=NU).progressive(X, return_labels=True)[1]) < 0,
+        "distance from the mean": [i > 0 and d > np.quantile(far[:i], 1 - NU) for i, d in enumerate(far)],
         "by chance": rng.random(len(X)) < NU,
     }
-    found = {name: np.cumsum(raised & faulty) for name, raised in alerts.items()}
-    figures = {name: f"{found[name][-1]} in {raised.sum()} alerts" for name, raised in alerts.items()}
+    curves = {name: np.cumsum(raised & faulty) for name, raised in alerts.items()}
     text = f"Motor, {len(X)} made readings of warmth and current, {FAULTS} where these do not fit: faults found"
-    return text, figures, [], "motor: faults found so far", "readings", found.values()
-
-
-def _largest_so_far(distances):
-    """Whether each is among the largest `NU` of those before it."""
-    return np.array([i > 0 and d > np.quantile(distances[:i], 1 - NU) for i, d in enumerate(distances)])
+    figures = [f"{curves[name][-1]} in {np.sum(raised)} alerts" for name, raised in alerts.items()]
+    return "motor: faults found so far", "readings", text, curves, figures
 
 
 def _picture(panels, path):
     """Draw the picture and say where it is; return the exit status."""
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
         print("For a picture, install matplotlib: pip install matplotlib")
         return 0
     figure = Figure(figsize=(11, 3.4), layout="constrained")
-    FigureCanvasAgg(figure)
+    styles = zip(("OnlineKernel...", "linear", "constant"), ("#0072B2", "#D55E00", "#777777"), strict=True)
+    styles = [{"label": label, "color": color} for label, color in styles]
     for axes, (title, unit, curves) in zip(figure.subplots(1, len(panels)), panels, strict=True):
-        curves = list(curves)
-        for curve, name, style in zip(curves, ("OnlineKernel...", "linear", "constant"), STYLES, strict=True):
-            axes.plot(curve, label=name, **style)
+        for curve, style in zip(curves, styles, strict=True):
+            axes.plot(curve, **style)
         axes.set(title=title, xlabel=unit, ylim=(0, 1.3 * max(curves[0][-1], curves[1][-1])))
     figure.axes[0].legend(frameon=False)
     try:

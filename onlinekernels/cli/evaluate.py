@@ -2,9 +2,8 @@
 from itertools import chain
 
 from onlinekernels import evaluate
-from onlinekernels.cli.models import add_model_options, examples, labels_of, named_models, target_of
+from onlinekernels.cli.models import add_model_options, examples, named_models
 from onlinekernels.cli.options import Interruption, add_command, add_data_options, refuse_same_file
-from onlinekernels.cli.tables import Refused, Table
 
 DESCRIPTION = """\
 Let one model or several predict and learn a stream, each row before it is learned, and print their
@@ -28,27 +27,15 @@ def add_evaluate(subcommands):
 def _evaluate(arguments):
     refuse_same_file("--plot", arguments.plot, arguments.data)
     models = named_models(arguments, arguments.algorithm)
-    kinds = {type(model).__name__: model._estimator_type for model in models}
-    if len(set(kinds.values())) > 1:
-        raise Refused(f"--algorithm must name models of one kind. Got {kinds}.")
     with Interruption() as interruption:
-        chunks = _chunks(arguments, interruption, models)
-        first = next(chunks, None)
-        if first is None:
+        chunks = (chunk.X if y is None else (chunk.X, y)
+                  for _, chunk, y in examples(arguments, interruption, models) if chunk.lines)
+        first = [next(chunks, None)]  # by now there are models
+        if first == [None]:
             raise ValueError(f"{', '.join(arguments.data)}: no examples to learn from.")
         compared = {type(model).__name__: model for model in models}
-        comparison = evaluate.compare(compared, chain([first], chunks), classes=labels_of(arguments), progress=False)
+        comparison = evaluate.compare(compared, chain(first, chunks), classes=arguments.classes)
         print(comparison)
         if arguments.plot is not None:
             comparison.plot(arguments.plot)
         return interruption.status
-
-
-def _chunks(arguments, interruption, models):
-    """The chunks of all files as models take them; the first targets choose a model if there is none."""
-    for source in arguments.data:
-        model = models[0] if models else None
-        table = Table(source, arguments, interruption, target_of(arguments, model), model)
-        for chunk, y in examples(table, arguments, models):
-            if chunk.lines:
-                yield chunk.X if y is None else (chunk.X, y)

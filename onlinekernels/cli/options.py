@@ -74,23 +74,17 @@ def in_one_line(error):
 
 
 class Interruption:
-    """Ctrl-C and SIGTERM end a command early: what was read is learned or predicted, and no more is read.
+    """Ctrl-C and SIGTERM are noted: what was read is learned or predicted, and no more is read.
 
-    The first signal is noted; a second one raises KeyboardInterrupt at once.
+    A second one raises KeyboardInterrupt at once, and so does the first one while a pipe waits for its writer.
     """
 
     def __init__(self):
-        self.signal = None  # that came
-        self.is_opening = False  # whether a pipe is waiting for its writer, which nothing but an exception ends
-        self.wake = None  # a descriptor that has something to read when a signal has come, for `select`
+        self.signal, self.is_opening = None, False
 
     def __enter__(self):
         self._before = {}
         if threading.current_thread() is threading.main_thread():
-            if os.name != "nt":
-                self.wake, self._alarm = os.pipe()
-                os.set_blocking(self._alarm, False)
-                self._alarm_before = signal.set_wakeup_fd(self._alarm, warn_on_full_buffer=False)
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._note)
         return self
@@ -98,10 +92,6 @@ class Interruption:
     def __exit__(self, *_):
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        if self.wake is not None:
-            signal.set_wakeup_fd(self._alarm_before)
-            os.close(self.wake)
-            os.close(self._alarm)
 
     @property
     def status(self):
@@ -114,19 +104,16 @@ class Interruption:
             raise KeyboardInterrupt
 
 
-def integer_from(least):
-    """A converter for argparse that refuses integers below `least`."""
-
-    def integer(text):
-        if (number := int(text)) < least:
-            raise argparse.ArgumentTypeError(f"must be at least {least}. Got {number} instead.")
-        return number
-
-    return integer
+def count(text):
+    """A whole number of at least 1, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1. Got {number} instead.")
+    return number
 
 
 def as_columns(text):
-    """Names or indices of columns, separated by commas."""
+    """Names or indices of columns, separated by commas, for argparse."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise argparse.ArgumentTypeError(f"must be names of columns, separated by commas. Got {text!r} instead.")
@@ -144,8 +131,7 @@ def _delimiter(text):
 def add_data_options(parser):
     """Add the options that all commands that read data have."""
     add = parser.add_argument_group("data").add_argument
-    add("data", nargs="+", help="a .csv, .tsv or .jsonl file (also .gz), an .npz file with arrays X and y, or - for "
-        "standard input; or several")
+    add("data", nargs="+", help="a .csv, .tsv or .jsonl file (also .gz), or - for standard input; or several")
     add("--target", metavar="COLUMN",
         help="name or index of the column of labels or numbers, or \"none\" (learn, evaluate: default the last)")
     add("--features", type=as_columns, metavar="A,B,...",
@@ -159,8 +145,8 @@ def add_data_options(parser):
     add("--json", action="store_true", help="standard input and output are JSON lines")
     add("--on-error", choices=("raise", "skip"), default="raise",
         help="what to do with bad rows (default: %(default)s)")
-    add("--limit", type=integer_from(0), metavar="N", help="stop after N rows of a file")
-    add("--chunk", type=integer_from(1), default=1024, metavar="N",
+    add("--limit", type=count, metavar="N", help="stop after N rows of a file")
+    add("--chunk", type=count, default=1024, metavar="N",
         help="most rows at a time (default: %(default)s); on a pipe, fewer once the oldest is 0.1 s old")
 
 

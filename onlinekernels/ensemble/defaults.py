@@ -17,8 +17,8 @@ from onlinekernels._core.combiners import (
     TargetFences,
 )
 from onlinekernels._core.ensemble import Ensemble, LastTarget, Member
-from onlinekernels._core.smoother import LocalRows
-from onlinekernels._core.transforms import NormalScores, Relevance, SeriesDifferences, StandardScores
+from onlinekernels._core.smoother import Smoothing
+from onlinekernels._core.transforms import NormalScores, Relevance, SeriesDifferences
 from onlinekernels.ensemble.stacking import (
     SHARE,
     SHORT,
@@ -352,8 +352,9 @@ class OnlineKernelRegressor(DefaultEnsemble):
         members, transforms, known = self._built(plan, X, targets, default, learned)
         d, nearby = X.shape[1], None
         if self._is_local(plan, d):
-            transforms["near"] = StandardScores(d)
-            nearby = LocalRows("numbers", d, targets, 0.5, False, ERRORS, neighbour=NEIGHBOURS)
+            rows = {"n_features": d, "targets": targets, "rate": 0.5, "city_block": False, "size": ERRORS,
+                    "neighbour": NEIGHBOURS}
+            nearby = Smoothing("numbers", rows, 1.0)
         combiner = RecursiveLeastSquares(len(members), targets, number_settings(SHORT), SHARE)
         return Ensemble(members, combiner, "numbers", targets, 0 if plan.sparse else d, transforms=transforms,
                         nearby=nearby, lags=plan.lags or 0, intervals=IntervalTracker(targets, of_positive=True),

@@ -346,7 +346,8 @@ class Stacking(_OfMembers):
     logarithms of the ranks of the members' scores, averaged.
 
     Members that fail, because they diverge, or a loss or kernel of yours refuses a row, are disabled with a warning,
-    and the ensemble goes on. Results do not depend on how a stream is cut into calls.
+    and the ensemble goes on; without any it answers the running mean or the most frequent class. Results do not depend
+    on how a stream is cut into calls.
 
     Parameters
     ----------

@@ -140,17 +140,31 @@ def learner_for(model, delay=0, novel=None):
     """The learner for a model."""
     if not isinstance(model, Estimator):
         return Theirs(model, delay)
-    return OursRowByRow(model, delay) if delay else Ours(model, novel)
+    return OursRowByRow(model, delay) if delay else Ours(model, novel=novel)
 
 
-class Learner:
-    """A model that predicts and learns.
-
-    A subclass has the `task`, the `labels` of its classes, `judge(X, y)`, which gives `Judged` for the examples that it
-    has learned, or None, and the `condition`: (terms, step, margin).
-    """
+class Ours:
+    """A model of this library, which predicts and learns many rows in one call."""
 
     classes = None  # for the first call
+
+    def __init__(self, model, delay=0, novel=None):
+        self.model, self.delay, self.novel = model, delay, novel
+
+    @property
+    def task(self):
+        """What the model is for."""
+        return self.model._current_loss().task
+
+    @property
+    def labels(self):
+        """The labels of its classes."""
+        return [1, -1] if self.task == "novelty" else as_list(self.model.classes_)
+
+    @property
+    def is_learned(self):
+        """Whether there is anything to predict with."""
+        return self.model._state is not None
 
     def begin(self, classes, y):
         """Name the classes: those given, or the two in y, so that the first chunk need not show both."""
@@ -158,30 +172,8 @@ class Learner:
         if classes is None and self.task == "binary" and not self.is_learned:
             self.classes = _two_labels(y)
 
-    def finish(self):
-        """`Judged` for the examples whose labels were still to come; None if there are none."""
-        return None
-
-
-class Ours(Learner):
-    """A model of this library, which predicts and learns many rows in one call."""
-
-    def __init__(self, model, novel=None):
-        self.model, self.novel = model, novel
-
-    @property
-    def task(self):
-        return self.model._current_loss().task
-
-    @property
-    def labels(self):
-        return [1, -1] if self.task == "novelty" else as_list(self.model.classes_)
-
-    @property
-    def is_learned(self):
-        return self.model._state is not None
-
     def judge(self, X, y):
+        """`Judged` for the examples that have been learned, or None."""
         known = [] if self.task in ("regression", "novelty") else self.classes
         known = (self.labels if self.is_learned else []) if known is None else known
         call, self.classes = (X, y, self.classes, None, None), None
@@ -204,20 +196,22 @@ class Ours(Learner):
             scores = scores[next(i for i, label in enumerate(come) if label != come[0]) - len(known) + 1 :]
         return judged_labels(truth, answers, scores, self.labels)
 
+    def finish(self):
+        """`Judged` for the examples whose labels were still to come; None if there are none."""
+        return None
+
     def condition(self):
+        """(terms, step, margin)."""
         loss, state = self.model._current_loss(), self.model._state
         margin = math.nan if loss.scalar_name is None else state.scalar()
         return getattr(self.model, "n_terms_", 0), getattr(self.model, "step_", math.nan), margin
 
 
-class RowByRow(Learner):
-    """What takes one row after another: estimators of scikit-learn, and models whose labels come late.
-
-    A row is predicted as soon as it comes, and learned when `delay` more have been predicted.
-    """
+class OursRowByRow(Ours):
+    """A model whose labels come late: a row is learned when `delay` more have been predicted, each in a call."""
 
     def __init__(self, model, delay):
-        self.model, self.delay = model, delay
+        super().__init__(model, delay)
         self.queue = deque()  # (prediction, score, row, label)
 
     def judge(self, X, y):
@@ -254,7 +248,7 @@ class RowByRow(Learner):
         """(prediction, score, label or target) of the example that has waited longest, which is learned."""
         prediction, score, row, label = self.queue.popleft()
         self.model.partial_fit(row, label, **({} if self.classes is None else {"classes": self.classes}))
-        self.classes, self.is_learned = None, True
+        self.classes = None
         return prediction, score, as_list(label)[0] if label.ndim == 1 else label[0]
 
     def _judged(self, come):
@@ -266,17 +260,7 @@ class RowByRow(Learner):
         return judged_labels(truth, predictions, [score for score in scores if score is not None], self.labels)
 
 
-class OursRowByRow(RowByRow):
-    """A model of this library whose labels come late."""
-
-    task, labels, condition = Ours.task, Ours.labels, Ours.condition
-
-    def __init__(self, model, delay):
-        super().__init__(model, delay)
-        self.is_learned = model._state is not None
-
-
-class Theirs(RowByRow):
+class Theirs(OursRowByRow):
     """An estimator of scikit-learn."""
 
     def __init__(self, model, delay):
@@ -285,7 +269,11 @@ class Theirs(RowByRow):
         super().__init__(model, delay)
         if not is_regressor(model) and not is_classifier(model):
             raise TypeError(f"model must be a classifier, regressor or detector of this library. Got {model!r}.")
-        self.is_learned, self.has_classes = hasattr(model, "n_features_in_"), is_classifier(model)
+        self.has_classes = is_classifier(model)
+
+    @property
+    def is_learned(self):
+        return hasattr(self.model, "n_features_in_")
 
     @property
     def task(self):
@@ -293,10 +281,6 @@ class Theirs(RowByRow):
         if not self.has_classes:
             return "regression"
         return "binary" if classes is not None and len(classes) == 2 else "multiclass"
-
-    @property
-    def labels(self):
-        return as_list(self.model.classes_)
 
     def begin(self, classes, y):
         """Name the classes, all of which estimators of scikit-learn want to know before their first example."""

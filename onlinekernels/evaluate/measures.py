@@ -6,24 +6,13 @@ from collections import deque
 class RunningAUC:
     """Fraction of pairs, one positive and one negative example, in which the positive one has the larger score.
 
-    Equal scores count one half. All scores are kept in order, so that one that comes or goes finds how many lie below
-    it in O(log n). The count of pairs is a whole number: however many have come and gone, nothing is rounded.
+    Equal scores count one half; with a `window`, only the latest scores count. Scores are kept in order, so that one
+    that comes or goes finds how many lie below it in O(log n). The count of pairs is a whole number: nothing is rounded.
 
-    Parameters
-    ----------
-    window : int or None
-        Only the latest scores count; None keeps all.
-
-    Examples
-    --------
     >>> auc = RunningAUC()
     >>> auc.add([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
     >>> auc.value()
     0.75
-    >>> latest = RunningAUC(window=2)
-    >>> latest.add([0.1, 0.4, 0.35, 0.8], [True, False, False, True])
-    >>> latest.value(), list(latest.latest)
-    (1.0, [(0.35, False), (0.8, True)])
     """
 
     def __init__(self, window=None):

@@ -33,14 +33,8 @@ class _Result:
 class Confusion(_Result):
     """Which label was predicted for which.
 
-    Attributes
-    ----------
-    labels : list
-        In sorted order; +1 and -1, ordinary and novel, for a detector.
-    counts : array of shape (labels, labels)
-        ``counts[i, j]`` examples of the label i were taken for j.
-    undecided : array of shape (labels,)
-        Examples of each label that were given none: a score of 0 between two classes, or no class was known yet.
+    ``counts[i, j]`` examples of ``labels[i]`` were taken for ``labels[j]``, and ``undecided[i]`` of them for none, by a
+    score of 0 between two classes or before a class was known. Labels are sorted, of a detector +1 and -1.
 
     Examples
     --------
@@ -95,12 +89,15 @@ class Confusion(_Result):
 class Report(_Result):
     """Measures of one model on a stream.
 
+    Each of them, from `error` to `seconds`, is one at the end; `history` is a structured array with a record after each
+    chunk of examples, and "examples" says how many were seen by then. Those that begin with ``window_`` are taken over
+    the latest `window` examples.
+
     Attributes
     ----------
     name, task : str
         What the model is called; "binary", "multiclass", "regression" or "novelty".
     examples, window : int
-        How many examples were seen, and over how many of the latest ones each `window_...` is taken.
     error, window_error : float
         Fraction of mistakes of a classifier (a score of 0 between two classes is one), mean absolute error of
         a regressor, fraction of alerts of a detector.
@@ -109,17 +106,13 @@ class Report(_Result):
     f1, macro_f1, window_f1, window_macro_f1 : float
         F1 of the second of two classes in sorted order, NaN unless there are two; the mean of F1 over all classes.
     auc, window_auc : float
-        Area under the ROC curve of the scores of two classes: of a positive and a negative example, drawn at random,
-        how often the positive one has the larger score. Exact; NaN for other tasks, and before both classes came.
+        Area under the ROC curve of the scores of two classes, exact; NaN for other tasks, and before both classes came.
     confusion, window_confusion : Confusion or None
         Which label was predicted for which; None where there are no labels.
     terms, step, margin : int, float, float
-        At the end: terms in the model, its latest step size, and the margin or width of its loss, which some losses
-        adapt; 0 and NaN where there is none.
+        Terms in the model, its latest step size, and the margin or width of its loss; 0 and NaN where there is none.
     seconds : float
         Time that the model took to predict and learn.
-    history : structured array
-        All of these, from `error` to `seconds`, after each chunk of examples; "examples" says how many were seen.
 
     Examples
     --------
@@ -156,8 +149,7 @@ class Report(_Result):
         """The figures as text."""
         rows = [("", "all", f"last {min(self.window, self.examples)}")]
         for name, word in _ratings([self]).items():
-            values = [getattr(self, window + name) for window in ("", "window_")]
-            rows.append((word, *(_shown(self.task, name, value) for value in values)))
+            rows.append((word, *(_shown(self.task, name, getattr(self, window + name)) for window in ("", "window_"))))
         end = f"{self.examples} examples in {self.seconds:.3g} s"
         if not math.isnan(self.step):
             end += f"; at the end {self.terms} terms, step {self.step:.4g}"
@@ -178,34 +170,24 @@ class Report(_Result):
         """
         words = {"terms": "terms", "step": "step", "margin": _margin_word(self.task)}
         changing = [name for name in words if axes is None and np.unique(self.history[name]).size > 1]
-        figure, (top, *below) = _figure(axes, 1 + len(changing))
-        seen = self.history["examples"]
-        latest = f"latest {self.window}" if self.window < self.examples else "latest examples"
-        top.plot(seen, self.history["window_error"], **_line(0, seen), linewidth=1.2, label=latest)
+        figure, panels = _figure(axes, 1 + len(changing))
+        seen, top = self.history["examples"], panels[0]
+        top.plot(seen, self.history["window_error"], **_line(0, seen), linewidth=1.2, label=f"latest {self.window}")
         top.plot(seen, self.history["error"], **_line(1, seen), linewidth=1.8, label="all so far")
-        _finish(top, self.task, ylabel=_ERROR_WORDS[self.task])
-        if axes is None:  # over the whole figure there is more room
-            figure.suptitle(_wrapped(self.name, 95), x=0.01, ha="left", fontsize="medium")
-        else:
-            top.set_title(_wrapped(self.name, 60), loc="left", fontsize="medium")
+        _finish(top, self.task, _ERROR_WORDS[self.task])
+        top.set_title("\n".join(textwrap.wrap(self.name, 60, max_lines=2, placeholder=" ...")), loc="left",
+                      fontsize="medium")
         top.legend(frameon=False, loc="upper right", ncols=2)
-        for panel, name in zip(below, changing, strict=True):
+        for panel, name in zip(panels[1:], changing, strict=True):
             panel.plot(seen, self.history[name], **_line(2, seen), linewidth=1.5)
-            _finish(panel, None, ylabel=words[name], least=None if name == "margin" else 0)
-        for panel in [top, *below]:
-            panel.set_xlim(0, self.examples)
-        [top, *below][-1].set_xlabel("examples seen")
+            _finish(panel, None, words[name], least=None if name == "margin" else 0)
+        panels[-1].set(xlabel="examples seen", xlim=(0, self.examples))
         return _saved(figure, path)
 
 
 @dataclass(eq=False)
 class Comparison(_Result):
-    """Reports of several models on one stream.
-
-    Attributes
-    ----------
-    reports : dict
-        {name: `Report`}, in order of their errors.
+    """Reports of several models on one stream, {name: `Report`} in order of their errors.
 
     Examples
     --------
@@ -252,18 +234,7 @@ class Comparison(_Result):
 
 @dataclass(eq=False)
 class Trial:
-    """One setting of parameters and what came of it.
-
-    Attributes
-    ----------
-    params : dict
-        The setting.
-    value : float
-        The metric; NaN if the setting failed.
-    report : Report or None
-    error : str or None
-        Why the setting failed.
-    """
+    """One setting of parameters, its metric and its report, or NaN and the error with which it failed."""
 
     params: dict[str, Any]
     value: float = math.nan
@@ -273,19 +244,10 @@ class Trial:
 
 @dataclass(eq=False)
 class Tuning(_Result):
-    """Settings of parameters, the best one first.
+    """Settings of parameters, the best one first, as a list of `Trial`; those that failed come last.
 
-    Attributes
-    ----------
-    best : model
-        A model with the best setting that has learned nothing yet.
-    best_params : dict
-        The best setting.
-    best_value : float
-        Its metric.
-    trials : list of `Trial`
-        All settings; those that failed come last.
-    metric : str
+    `best` is a model with the best setting that has learned nothing yet, `best_params` that setting, and `best_value`
+    its `metric`.
 
     Examples
     --------
@@ -310,19 +272,15 @@ class Tuning(_Result):
     def best_value(self) -> float:
         return self.trials[0].value
 
-    @property
-    def names(self) -> list[str]:
-        """Names of all parameters that the settings set."""
-        return list(dict.fromkeys(name for trial in self.trials for name in trial.params))
-
     def table(self) -> str:
         """Settings and figures as text, the best one first."""
-        rows = [(*self.names, self.metric, "terms", "seconds")]
+        names = list(dict.fromkeys(name for trial in self.trials for name in trial.params))
+        rows = [(*names, self.metric, "terms", "seconds")]
         for trial in self.trials:
             figures = ["failed", "", ""]
             if trial.report is not None:
                 figures = [f"{trial.value:.4g}", str(trial.report.terms), f"{trial.report.seconds:.3f}"]
-            rows.append((*(_cell(trial.params[name]) if name in trial.params else "" for name in self.names), *figures))
+            rows.append((*(_cell(trial.params[name]) if name in trial.params else "" for name in names), *figures))
         errors = dict.fromkeys(_shortened(trial.error, 200) for trial in self.trials if trial.error is not None)
         return "\n".join([_aligned(rows), *errors])
 
@@ -363,8 +321,7 @@ def _shown(task, name, value):
     """A measure as text; empty if there is none."""
     if math.isnan(value):
         return ""
-    is_rate = name.endswith("error") and task != "regression"
-    return f"{value:.2%}" if is_rate else f"{value:.4g}"
+    return f"{value:.2%}" if name.endswith("error") and task != "regression" else f"{value:.4g}"
 
 
 def _aligned(rows):
@@ -405,7 +362,7 @@ _STYLES = ["-", "--", "-.", ":"]
 def _plot_errors(reports, path, axes, windowed):
     """A line for each of some reports; one figure of `Comparison` and `Tuning`."""
     figure, (axes,) = _figure(axes, 1)
-    task, window = reports[0].task, reports[0].window
+    task, window, word = reports[0].task, reports[0].window, _ERROR_WORDS[reports[0].task]
     ends = "window_error" if windowed else "error"
     # From the most errors to the fewest, so that the legend has the order of the lines' ends.
     for line, report in sorted(enumerate(reports), key=lambda item: rank(getattr(item[1], ends)), reverse=True):
@@ -413,13 +370,11 @@ def _plot_errors(reports, path, axes, windowed):
         values = history["window_error"] if windowed else history["error"] * history["examples"]
         label = f"{_shortened(report.name, 40)}: {_shown(task, 'error', getattr(report, ends))}"
         axes.plot(history["examples"], values, label=label, linewidth=1.5, **_line(line, history))
-    word = "sum of absolute errors" if task == "regression" else f"{_ERROR_WORDS[task]} so far"
-    word = f"{_ERROR_WORDS[task]}, latest {window}" if windowed else word
-    _finish(axes, task if windowed else None, ylabel=word)
+    so_far = "sum of absolute errors" if task == "regression" else f"{word} so far"
+    _finish(axes, task if windowed else None, f"{word}, latest {window}" if windowed else so_far)
     axes.set(xlabel="examples seen", xlim=(0, reports[0].examples))
-    inside = {} if windowed else {"loc": "upper left"}
     beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-    axes.legend(frameon=False, **(inside if len(reports) <= 6 else beside))
+    axes.legend(frameon=False, **({} if len(reports) <= 6 else beside))
     return _saved(figure, path)
 
 
@@ -428,20 +383,12 @@ def _figure(axes, rows):
     if axes is not None:
         return axes.figure, [axes]
     try:
-        # Figure and canvas as objects: pyplot would choose a backend and keep state for the process.
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        from matplotlib.figure import Figure  # pyplot would choose a backend and keep state for the process
     except ImportError as error:
-        message = "Plots need matplotlib, which is not installed: pip install matplotlib"
-        raise ImportError(message) from error
+        raise ImportError("Plots need matplotlib, which is not installed: pip install matplotlib") from error
     figure = Figure(figsize=(8, 3.5 + 1.4 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(rows, 1, sharex=True, squeeze=False, height_ratios=[3] + [1] * (rows - 1))
     return figure, list(panels[:, 0])
-
-
-def _wrapped(title, width):
-    return "\n".join(textwrap.wrap(title, width, max_lines=2, placeholder=" ..."))
 
 
 def _saved(figure, path):
@@ -452,9 +399,7 @@ def _saved(figure, path):
 
 def _finish(axes, task, ylabel, least=0):
     """What all panels share; rates are shown in percent."""
-    axes.set_ylabel(ylabel)
-    if least is not None:
-        axes.set_ylim(bottom=least)
+    axes.set(ylabel=ylabel, ylim=(least, None))
     if task is not None and task != "regression":
         axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
     axes.spines[["top", "right"]].set_visible(False)
@@ -464,8 +409,6 @@ def _finish(axes, task, ylabel, least=0):
 def _line(number, points):
     """Look of a line: other colours first, then other styles; a few points are marked, as one makes no line."""
     return {
-        "color": _COLORS[number % len(_COLORS)],
-        "linestyle": _STYLES[number // len(_COLORS) % len(_STYLES)],
-        "marker": "o" if len(points) < 10 else None,
-        "markersize": 4,
+        "color": _COLORS[number % len(_COLORS)], "linestyle": _STYLES[number // len(_COLORS) % len(_STYLES)],
+        "marker": "o" if len(points) < 10 else None, "markersize": 4,
     }

@@ -4,18 +4,15 @@ from __future__ import annotations
 import copy
 import math
 import numbers
-import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from concurrent.futures import as_completed
-from contextlib import contextmanager
+from concurrent.futures import wait
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels.base.docstrings import like
 from onlinekernels.base.estimator import Estimator
 from onlinekernels.base.validation import bad_parameter
 from onlinekernels.evaluate.learners import check_model, in_order, kept, learner_for, n_rows, opened, pieces
@@ -30,8 +27,7 @@ _CHUNK = 200
 
 
 def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CHUNK,
-                classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None, auc: bool = True,
-                progress: bool | None = None) -> Report:
+                classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None, auc: bool = True) -> Report:
     """Test, then train: let a model predict and learn a stream, and report how it did.
 
     The model learns on from where it is. No example is scored by a model that has seen it, whatever the chunk.
@@ -41,25 +37,20 @@ def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CH
     model : NORMA, SILK, ... : any algorithm with the method `progressive`
         Or a classifier or regressor of scikit-learn that has `partial_fit`, which takes a call for each row.
     stream : (X, y), an array X for novelty losses, or an iterable of either; X may be sparse or a data frame
-        An iterable, such as a generator or a reader, gives chunks of any length; it is used once and never
-        held in memory. A function without arguments is called for its stream.
+        An iterable gives chunks of any length and is used once. A function without arguments is called for its stream.
     window : int, default=1000
         Number of latest examples over which the sliding measures are taken.
     chunk : int, default=200
         Number of examples between two records of the history.
     classes : labels, default=None
-        All labels, where the first chunk does not show them. Estimators of scikit-learn need all at the start; they are
-        taken from y if it is given as a whole.
+        All labels, where the first chunk does not show them. Estimators of scikit-learn need all at the start.
     delay : int, default=0
-        For labels that come late: an example is learned when `delay` more have been predicted. It is judged then, too,
-        and the last ones when the stream has ended. Each prediction is a call.
+        For labels that come late: an example is learned, and judged, when `delay` more have been predicted, or the
+        stream has ended. Each prediction is a call.
     novel : label, default=None
         For a detector: which label in y means novel. Then `f1`, `auc` and `confusion` judge it; it never learns from y.
     auc : bool, default=True
-        Whether to keep the area under the ROC curve up to date. That takes some microseconds for each example, and the
-        memory of all scores.
-    progress : bool or None, default=None
-        Whether to show a bar, which needs tqdm; None shows one on a terminal if tqdm is there.
+        Whether to keep the area under the ROC curve: some microseconds for each example, and memory for all scores.
 
     Returns
     -------
@@ -84,66 +75,39 @@ def progressive(model: Any, stream: Any, *, window: int = 1000, chunk: int = _CH
     True
     """
     check_model("model", model)
-    options = _checked_options("progressive", [model], window, delay, novel, auc)
-    run = _Run(model, repr(model), **options)
-    _run_all("progressive", [run], stream, chunk, classes, progress)
-    return run.report()
+    return _runs("progressive", {repr(model): model}, stream, window=window, chunk=chunk, classes=classes, delay=delay,
+                 novel=novel, auc=auc)[0]
 
 
-@like(progressive)
 def compare(models: dict[Any, Any], stream: Any, *, window: int = 1000, chunk: int = _CHUNK,
-            classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None, auc: bool = True,
-            progress: bool | None = None) -> Comparison:
-    """Let several models predict and learn one stream, in one pass over it.
+            classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None,
+            auc: bool = True) -> Comparison:
+    """Let several models, {name: model} for the same task, predict and learn one stream, in one pass over it.
 
-    Parameters
-    ----------
-    models : dict
-        {name: model}, all for the same task. Each learns on from where it is.
-    {stream}
-        A generator will do: each chunk goes to all models.
-    {window}
-    {chunk}
-    {classes}
-    {delay}
-    {novel}
-    {auc}
-    {progress}
-
-    Returns
-    -------
-    Comparison
+    Each learns on from where it is, and each chunk goes to all of them. Other parameters are those of `progressive`.
 
     Examples
     --------
     >>> from onlinekernels import NORMA, Perceptron, Gaussian, evaluate
     >>> from onlinekernels.streams import drifting_gaussians
-    >>> models = {
-    ...     "remembers all": Perceptron(Gaussian(0.4)),
-    ...     "forgets": NORMA("hinge", Gaussian(0.4), step=1.0, regularization=1/15),
-    ... }
-    >>> comparison = evaluate.compare(models, drifting_gaussians(2000))
-    >>> list(comparison.reports)
-    ['forgets', 'remembers all']
-    >>> print(comparison)
+    >>> norma = NORMA("hinge", Gaussian(0.4), step=1.0, regularization=1/15)
+    >>> models = {"remembers all": Perceptron(Gaussian(0.4)), "forgets": norma}
+    >>> print(evaluate.compare(models, drifting_gaussians(2000)))
     model          mistakes  last 1000      F1  macro F1     AUC  terms  step  us/example
     -----...
     forgets           9...
     remembers all    18...
     """
     _check_models(models)
-    options = _checked_options("compare", models.values(), window, delay, novel, auc)
-    runs = [_Run(model, str(name), **options) for name, model in models.items()]
-    _run_all("compare", runs, stream, chunk, classes, progress)
-    reports = {name: run.report() for name, run in zip(models, runs, strict=True)}
-    return Comparison(dict(sorted(reports.items(), key=lambda item: rank(item[1].error))))
+    reports = _runs("compare", models, stream, window=window, chunk=chunk, classes=classes, delay=delay, novel=novel,
+                    auc=auc)
+    named = sorted(zip(models, reports, strict=True), key=lambda item: rank(item[1].error))
+    return Comparison(dict(named))
 
 
-@like(progressive)
 def tune(model: Any, params: Iterable[Mapping[str, Any]], stream: Any, *, executor: Executor | None = None,
          metric: str | Callable[..., float] = "error", window: int = 1000, chunk: int = 1000,
-         classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None,
-         progress: bool | None = None) -> Tuning:
+         classes: Sequence[Any] | None = None, delay: int = 0, novel: Any = None) -> Tuning:
     """Try settings of parameters on one stream and rank them.
 
     Every setting is set on a fresh copy of the model, which learns the whole stream as in `progressive`. The
@@ -151,32 +115,17 @@ def tune(model: Any, params: Iterable[Mapping[str, Any]], stream: Any, *, execut
 
     Parameters
     ----------
-    {model}
-        Its parameters hold where a setting says nothing.
+    model, stream, window, chunk, classes, delay, novel
+        As in `progressive`; but an iterable is read once and kept. Executors in other processes send the stream with
+        every setting: for a large one, give a function that opens it there.
     params : iterable of dict
         The settings, {name: value}: a list, or what `sklearn.model_selection` makes of a grid (`ParameterGrid`) or of
         distributions (`ParameterSampler`). Names may be nested, as in "kernel__width".
-    {stream}
-        Here, an iterable is read once and kept. Executors in other processes send the stream with every setting: for
-        a large one, give a function that opens it there.
     executor : concurrent.futures.Executor, default=None
         Where settings run: threads, processes, or `Client.get_executor()` of Dask. None runs one after the other.
     metric : str or callable, default="error"
         A numeric attribute of `Report`, of which the least is best (the most of `auc`, `f1`, `macro_f1` and those over
         the window), or a function of a report that gives a number, the least of which is best.
-    {window}
-    chunk : int, default=1000
-        Number of examples between two records of the history; more than in `progressive`, to leave more to the compiled
-        core.
-    {classes}
-    {delay}
-    {novel}
-    {progress}
-        The bar counts settings.
-
-    Returns
-    -------
-    Tuning
 
     Examples
     --------
@@ -184,19 +133,16 @@ def tune(model: Any, params: Iterable[Mapping[str, Any]], stream: Any, *, execut
     >>> from onlinekernels.streams import drifting_gaussians
     >>> params = [{"kernel__width": width, "step": step} for width in (0.4, 4.0) for step in (0.1, 1.0)]
     >>> model = NORMA("hinge", Gaussian(), regularization=1/15, budget=100)
-    >>> tuning = evaluate.tune(model, params, drifting_gaussians(1000))
-    >>> tuning.best_params
+    >>> evaluate.tune(model, params, drifting_gaussians(1000)).best_params
     {'kernel__width': 0.4, 'step': 1.0}
-    >>> tuning.best
-    NORMA(loss='hinge', kernel=Gaussian(width=0.4), step=1.0, regularization=0.06666666666666667, budget=100)
     """
     check_model("model", model)
     settings = _checked_settings(params)
     measure = _metric(metric, model)
-    options = _checked_options("tune", [model], window, delay, novel, callable(metric) or "auc" in metric)
-    options |= {"chunk": _checked_count("tune", "chunk", chunk), "classes": classes}
+    options = {"window": window, "chunk": chunk, "classes": classes, "delay": delay, "novel": novel,
+               "auc": callable(metric) or "auc" in metric}
     model = fresh_copy(model)
-    trials = _trials(model, settings, kept(stream), options, executor, progress)
+    trials = _trials(model, settings, kept(stream), options, executor)
     for trial in trials:
         if trial.report is not None:
             trial.value = float(measure(trial.report))
@@ -252,47 +198,38 @@ def _checked_count(owner, name, value, least=1):
     return int(value)
 
 
-def _checked_options(owner, models, window, delay, novel, auc):
-    """What all runs are made with."""
-    tasks = [learner_for(model).task for model in models]
+def _runs(owner, models, stream, *, window, chunk, classes, delay, novel, auc):
+    """Reports of models {name: model} that have learned the stream, with a record after every `chunk` examples."""
+    tasks = [learner_for(model).task for model in models.values()]
     window, delay = _checked_count(owner, "window", window), _checked_count(owner, "delay", delay, least=0)
     if delay and "novelty" in tasks:
         raise ValueError(f"delay={delay} is for labels that come late, and a detector learns without labels.")
     if novel is not None and tasks != ["novelty"] * len(tasks):
         raise ValueError(f"novel={novel!r} says which label is novel to judge detectors by. Got models for {tasks[0]}.")
-    return {"window": window, "delay": delay, "novel": novel, "auc": bool(auc)}
-
-
-def _run_all(owner, runs, stream, chunk, classes, progress):
-    """Let each run learn the stream, piece by piece; a record after every `chunk` examples."""
-    chunk = _checked_count(owner, "chunk", chunk)
-    stream = opened(stream)
+    chunk, stream = _checked_count(owner, "chunk", chunk), opened(stream)
+    runs = [_Run(learner_for(model, delay, novel), str(name), window, auc) for name, model in models.items()]
     for run in runs:
         run.learner.begin(classes, stream[1] if isinstance(stream, tuple) else None)
     seen = 0
-    with progress_bar(progress, n_rows(stream[0]) if isinstance(stream, tuple) else None, " examples") as advance:
-        for X, y in pieces(stream, chunk):
-            seen += n_rows(X)
-            for run in runs:
-                run.learn(X, y)
-                if seen % chunk == 0:
-                    run.record()
-            advance(n_rows(X))
+    for rows, labels in pieces(stream, chunk):
+        seen += n_rows(rows)
+        for run in runs:
+            run.learn(rows, labels)
+            if seen % chunk == 0:
+                run.record()
     if seen == 0:
         raise ValueError("stream must hold at least one example. It holds none.")
-    for run in runs:
-        run.finish()
-        run.record()
+    return [run.report() for run in runs]
 
 
 class _Run:
     """A model on its way through a stream."""
 
-    def __init__(self, model, name, *, window, delay, novel, auc):
-        self.learner, self.name, self.window = learner_for(model, delay, novel), name, window
+    def __init__(self, learner, name, window, auc):
+        self.learner, self.name, self.window = learner, name, window
         self.count, self.seconds, self.records = 0, 0.0, []
         self.sums, self.latest = np.zeros(2), np.zeros((0, 2))  # of the errors and their squares
-        self.pairs, self.latest_pairs = Counter(), deque(maxlen=window)  # keys of (label, prediction)
+        self.pairs, self.latest_pairs = Counter(), deque(maxlen=window)  # of (label, prediction)
         self.aucs = (RunningAUC(), RunningAUC(window)) if auc else ()
 
     def learn(self, X, y):
@@ -305,10 +242,6 @@ class _Run:
             if hasattr(error, "add_note"):  # Python 3.11
                 error.add_note(f"{self.name} had learned {self.count} examples of the stream before this chunk.")
             raise
-
-    def finish(self):
-        """Learn the examples whose labels have not come yet."""
-        self._measure(self.learner.finish)
 
     def _measure(self, judge, *examples):
         start = perf_counter()
@@ -332,8 +265,8 @@ class _Run:
         if self.learner.task == "regression":  # errors of several targets are averaged
             truth, predictions = (np.array(part, dtype=float).reshape(len(truth), -1) for part in (truth, predictions))
             with np.errstate(over="ignore"):
-                return np.column_stack([np.abs(truth - predictions).mean(axis=1),
-                                        ((truth - predictions) ** 2).mean(axis=1)])
+                errors = np.abs(truth - predictions)
+                return np.column_stack([errors.mean(axis=1), (errors**2).mean(axis=1)])
         if self.learner.task == "novelty":
             mistakes = predictions
             pairs = [] if truth is None else [(1 - 2 * a, 1 - 2 * b) for a, b in zip(truth, predictions.tolist())]
@@ -361,8 +294,7 @@ class _Run:
         is_novelty, labels = self.learner.task == "novelty", self.learner.labels
         negative = None if is_novelty else labels[0]  # what was taken for -1 may have turned out to be 0
         labels = labels if is_novelty else in_order(labels)
-        index = {label: i for i, label in enumerate(labels)}
-        index[None] = len(labels)
+        index = {label: i for i, label in enumerate([*labels, None])}
         found = []
         for pairs in (self.pairs, Counter(self.latest_pairs)):
             counts = np.zeros((len(labels), len(labels) + 1), dtype=np.int64)
@@ -372,6 +304,9 @@ class _Run:
         return found
 
     def report(self):
+        """The report, when the examples have been learned whose labels had not come yet."""
+        self._measure(self.learner.finish)
+        self.record()
         history = np.array(self.records, dtype=HISTORY)
         return Report(self.name, self.learner.task, self.window, history, *self.confusions())
 
@@ -380,12 +315,11 @@ class _Run:
 
 
 def _checked_settings(params):
-    settings = [params] if isinstance(params, (str, Mapping)) or not isinstance(params, Iterable) else list(params)
+    settings = list(params) if isinstance(params, Iterable) and not isinstance(params, (str, Mapping)) else [params]
     if isinstance(params, Mapping) or not all(isinstance(setting, Mapping) for setting in settings):
-        wrong = next((setting for setting in settings if not isinstance(setting, Mapping)), params)
         raise ValueError(
             "params must be an iterable of settings {name: value}, such as those that ParameterGrid of scikit-learn "
-            f"makes of {{name: [values]}}. Got {wrong!r} instead."
+            f"makes of {{name: [values]}}. Got {params!r} instead."
         )
     if not settings:
         raise ValueError("params must hold at least one setting. It holds none.")
@@ -407,57 +341,25 @@ def _metric(metric, model):
     return lambda report: getattr(report, metric)
 
 
-def _trials(model, settings, stream, options, executor, progress):
+def _trials(model, settings, stream, options, executor):
     """Trials of all settings, in their order."""
     runs = [partial(_run_of, model, params, stream, options) for params in settings]
-    with progress_bar(progress, len(settings), " settings") as advance:
-        if executor is None:
-            trials = []
-            for params, run in zip(settings, runs, strict=True):
-                trials.append(_trial(params, run))
-                advance(1)
-            return trials
-        futures = [executor.submit(run) for run in runs]
-        try:
-            for _ in as_completed(futures):
-                advance(1)
-        except BaseException:  # Ctrl-C: what has not begun need not begin
-            for future in futures:
-                future.cancel()
-            raise
-        return [_trial(params, future.result) for future, params in zip(futures, settings, strict=True)]
+    futures = [] if executor is None else [executor.submit(run) for run in runs]
+    try:
+        wait(futures)
+    except BaseException:  # Ctrl-C: what has not begun need not begin
+        for future in futures:
+            future.cancel()
+        raise
+    trials = []
+    for params, run in zip(settings, [future.result for future in futures] or runs, strict=True):
+        try:  # a run, or sending it to another process, where it may have died
+            trials.append(Trial(dict(params), report=run()))
+        except Exception as error:
+            trials.append(Trial(dict(params), error=f"{type(error).__name__}: {error}"))
+    return trials
 
 
 def _run_of(model, params, stream, options):
     """The report of one setting; it runs wherever the executor likes, so all it needs comes as arguments."""
-    return progressive(fresh_copy(model).set_params(**copy.deepcopy(params)), stream, progress=False, **options)
-
-
-def _trial(params, run):
-    """What came of a setting: of its run, or of sending it to another process, where it may have died."""
-    try:
-        return Trial(dict(params), report=run())
-    except Exception as error:
-        return Trial(dict(params), error=f"{type(error).__name__}: {error}")
-
-
-# ---- Progress ----
-
-
-@contextmanager
-def progress_bar(progress, total, unit):
-    """Give a function of how much more is done: it moves a bar of tqdm, or does nothing."""
-    bar = None
-    if sys.stderr.isatty() if progress is None else progress:
-        try:
-            from tqdm import tqdm
-        except ImportError as error:
-            if progress:
-                raise ImportError("progress=True needs tqdm, which is not installed: pip install tqdm") from error
-        else:
-            bar = tqdm(total=total, unit=unit, unit_scale="examples" in unit, leave=False)
-    if bar is None:
-        yield lambda done: None
-        return
-    with bar:
-        yield bar.update
+    return progressive(fresh_copy(model).set_params(**copy.deepcopy(params)), stream, **options)

@@ -18,7 +18,7 @@ from onlinekernels.base.validation import Real, bad_parameter, check_flag, check
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Callable, Examples, Sequence
 
-__all__ = ["Additive", "AdditiveExponential", "AdditiveMatern", "AdditiveSpline", "plot_components"]
+__all__ = ["Additive", "AdditiveExponential", "AdditiveMatern", "AdditiveSpline"]
 
 
 class _Additive(Kernel):
@@ -111,23 +111,19 @@ class AdditiveSpline(_Additive):
         n_features = X.shape[1]
         if self.bounds is None:
             if (X <= 0).any():
-                raise ValueError(
-                    f"{name} must be positive for AdditiveSpline, whose domain is (0, inf). Got {X[X <= 0][0]:g}. "
-                    "Set bounds=(low, high) to map another range into it."
-                )
+                raise ValueError(f"{name} must be positive for AdditiveSpline, whose domain is (0, inf). Got "
+                                 f"{X[X <= 0][0]:g}. Set bounds=(low, high) to map another range into it.")
             return
         for bound in self.bounds:
             if np.size(bound) not in (1, n_features):
-                raise ValueError(
-                    f"bounds has {np.size(bound)} entries and {name} has {n_features} features; expected as many."
-                )
+                raise ValueError(f"bounds has {np.size(bound)} entries and {name} has {n_features} features; expected "
+                                 "as many.")
         low = np.broadcast_to(np.asarray(self.bounds[0], dtype=float), n_features)
         if (X < low).any():
             row, column = np.argwhere(X < low)[0]
-            raise ValueError(
-                f"{name} must not be below the lower bound for AdditiveSpline. Got {X[row, column]:g} in column "
-                f"{column}, where bounds begins at {low[column]:g}. Set bounds=(low, high) to a range of all values."
-            )
+            raise ValueError(f"{name} must not be below the lower bound for AdditiveSpline. Got {X[row, column]:g} in "
+                             f"column {column}, where bounds begins at {low[column]:g}. Set bounds=(low, high) to a "
+                             "range of all values.")
 
     def restricts(self) -> Any:
         return True
@@ -181,11 +177,9 @@ class AdditiveMatern(_Additive):
     smoothness: float = 1.5
     tree: bool = True
 
-    _values = {
-        "rate": check_positive,
-        "smoothness": Real("1.5 or 2.5", lambda value: value in (1.5, 2.5)),
-        "tree": check_flag,
-    }
+    _values = {"rate": check_positive,
+               "smoothness": Real("1.5 or 2.5", lambda value: value in (1.5, 2.5)),
+               "tree": check_flag}
 
     def _core(self):
         return "matern", float(self.rate), float(self.smoothness)
@@ -263,59 +257,3 @@ class Additive(_Additive):
 
 
 KERNELS.update({kernel.__name__.lower(): kernel for kernel in (AdditiveSpline, AdditiveExponential, AdditiveMatern)})
-
-
-def plot_components(model: Any, X: Examples | None = None, *, names: Sequence[str] | None = None, points: int = 200,
-                    axes: Any = None) -> Any:
-    """Draw every f_j of a fitted additive model, with a rug of the data's values below.
-
-    Needs matplotlib (``pip install matplotlib``).
-
-    Parameters
-    ----------
-    model : fitted model with an additive kernel
-    X : array of shape (n, n_features) or None
-        Data for ranges and rugs; the knots of the model if not given.
-    names : list of str or None
-        Names of the features.
-    points : int
-        Values of each f_j to compute.
-    axes : sequence of matplotlib axes or None
-        Where to draw, one per feature; a new figure if not given.
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-    """
-    import matplotlib.pyplot as plt
-
-    columns = model.knots_ if X is None else list(np.asarray(X, dtype=float).T)
-    names = [f"x{j}" for j in range(len(columns))] if names is None else list(names)
-    for what, given in (("X", columns), ("names", names), ("axes", columns if axes is None else np.ravel(axes))):
-        if len(given) < len(model.knots_):
-            raise ValueError(
-                f"{what} must have an entry for each of the {len(model.knots_)} features. Got {len(given)}."
-            )
-    if axes is None:
-        wide = min(4, len(columns))
-        tall = -(-len(columns) // wide)
-        figure, axes = plt.subplots(tall, wide, figsize=(3.2 * wide, 2.6 * tall), sharey=True, squeeze=False,
-                                    layout="constrained")
-        for unused in axes.flat[len(columns) :]:
-            unused.set_axis_off()
-    axes = np.asarray(axes).ravel()
-    labels = model.classes_ if hasattr(model, "classes_") and len(model.classes_) > 2 else None
-    for j, (axis, column, name) in enumerate(zip(axes, columns, names)):
-        if len(column) == 0:
-            continue
-        grid = np.linspace(column.min(), column.max(), points)
-        values = model.component(j, grid)
-        lines = axis.plot(grid, values)
-        axis.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
-        rug = column if len(column) <= 400 else np.quantile(column, np.linspace(0, 1, 400), method="nearest")
-        axis.plot(rug, np.zeros(len(rug)), "|", color="0.4", alpha=0.4, markersize=7,
-                  transform=axis.get_xaxis_transform(), clip_on=False)
-        axis.set_xlabel(name)
-        if labels is not None and j == 0:
-            axis.legend(lines, [str(label) for label in labels], fontsize="small")
-    return axes[0].figure

@@ -11,13 +11,7 @@ import numpy as np
 from onlinekernels._core.kernels import Program
 from onlinekernels.base.params import Parameterized
 from onlinekernels.base.validation import (
-    as_csr,
-    bad_parameter,
-    check_not_negative,
-    check_objects,
-    check_points,
-    check_sparse,
-    is_sparse,
+    as_csr, bad_parameter, check_not_negative, check_objects, check_points, check_sparse, is_sparse,
 )
 
 if TYPE_CHECKING:
@@ -169,9 +163,8 @@ class Kernel(Parameterized):
             raise TypeError(f"{self!r} needs dense rows: it is not a function of inner products. Use X.toarray().")
         left, right = check_sparse(X), check_sparse(X if Z is None else Z, name="Z")
         if left.n_features != right.n_features:
-            raise ValueError(
-                f"X has {left.n_features} features and Z has {right.n_features}; expected the same number."
-            )
+            raise ValueError(f"X has {left.n_features} features and Z has {right.n_features}; expected the same "
+                             "number.")
         inner = np.ascontiguousarray((as_csr(left) @ as_csr(right).T).toarray(), dtype=float)
         return self._of_inner(inner, _squares(left), _squares(right), left.n_features, Z is None)[0]
 

@@ -8,29 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels.base.validation import (
-    as_number,
-    bad_parameter,
-    check_integer,
-    check_not_negative,
-    check_positive,
-    refuse_masked,
+    as_number, bad_parameter, check_integer, check_not_negative, check_positive, refuse_masked,
 )
 from onlinekernels.kernels.base import Constant, Custom, Kernel, Valued
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Examples, KernelLike
 
-__all__ = [
-    "Linear",
-    "Gaussian",
-    "Polynomial",
-    "Laplacian",
-    "Noise",
-    "Normalized",
-    "Precomputed",
-    "rbf",
-    "poly",
-]
+__all__ = ["Linear", "Gaussian", "Polynomial", "Laplacian", "Noise", "Normalized", "Precomputed", "rbf", "poly"]
 
 
 class Linear(Kernel):
@@ -89,7 +74,7 @@ class Gaussian(Kernel):
 
 @dataclass(eq=False, repr=False)
 class Polynomial(Kernel):
-    """(scale <x, z> + bias)^degree, V (61).
+    """(scale <x, z> + bias)^degree, V 6.3.
 
     Parameters
     ----------
@@ -114,11 +99,8 @@ class Polynomial(Kernel):
     scale: float = 1.0
     bias: float = 1.0
 
-    _values = {
-        "degree": lambda kernel, name: check_integer(kernel, name, 1, 1000),
-        "scale": check_positive,
-        "bias": check_not_negative,
-    }
+    _values = {"degree": lambda kernel, name: check_integer(kernel, name, 1, 1000), "scale": check_positive,
+               "bias": check_not_negative}
 
     def ops(self) -> Any:
         return [{"op": "linear", "a": float(self.scale), "b": float(self.bias), "degree": int(self.degree)}]
@@ -255,9 +237,8 @@ class Precomputed(Kernel):
         gram: Any = np.asarray(self.gram) if self.gram is not None else np.empty(0)
         if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or gram.size == 0 or gram.dtype.kind not in "fiu":
             shape = None if self.gram is None else gram.shape
-            raise ValueError(
-                f"The 'gram' parameter of Precomputed must be a square matrix of numbers. Got shape {shape} instead."
-            )
+            raise ValueError("The 'gram' parameter of Precomputed must be a square matrix of numbers. Got shape "
+                             f"{shape} instead.")
         if not np.isfinite(gram).all():
             raise ValueError("The 'gram' parameter of Precomputed must hold finite numbers only.")
         if not np.allclose(gram, gram.T, rtol=1e-8, atol=1e-12):
@@ -281,9 +262,8 @@ def _check_indices(X, size, name):
         raise ValueError(f"{name} must have one column, of indices into the Gram matrix. Got {X.shape[1]} columns.")
     bad = (X < 0) | (X >= size) | (X != np.floor(X))
     if bad.any():
-        raise ValueError(
-            f"{name} must hold whole numbers from 0 to {size - 1}, indices into the Gram matrix. Got {X[bad][0]}."
-        )
+        raise ValueError(f"{name} must hold whole numbers from 0 to {size - 1}, indices into the Gram matrix. Got "
+                         f"{X[bad][0]}.")
 
 
 def rbf(gamma: Any = None) -> Any:

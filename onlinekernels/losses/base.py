@@ -90,10 +90,8 @@ class Loss(Parameterized):
         if not self.is_compiled() and type(self).derivative is Loss.derivative:
             raise ValueError(f"{type(self).__name__} is a loss of your own and must define derivative(score, y).")
         if self.adapts and not self.is_compiled():
-            raise ValueError(
-                f"{type(self).__name__} has a derivative of its own and cannot adapt its {self.scalar_name}; "
-                f"derive it from a loss without nu."
-            )
+            raise ValueError(f"{type(self).__name__} has a derivative of its own and cannot adapt its "
+                             f"{self.scalar_name}; derive it from a loss without nu.")
         self._check_values()
 
     def value(self, score: ArrayLike, y: Any = None, *, scalar: Any = None) -> Any:

@@ -31,9 +31,8 @@ class Hinge(WithMargin):
 class NuHinge(NuMargin):
     """max(0, rho - y f) - nu rho with the margin rho adapted, K (19).
 
-    A fraction nu of the examples comes to lie within the margin.
-    K prints rho + eta (sigma - nu), which runs away; rho moves by -eta (sigma - nu) here, where eta is the step and
-    sigma is 1 for a margin error and 0 otherwise.
+    A fraction nu of the examples comes to lie within the margin. K prints rho + eta (sigma - nu), which runs away; rho
+    moves by -eta (sigma - nu) here, where eta is the step and sigma is 1 for a margin error and 0 otherwise.
 
     Parameters
     ----------
@@ -50,7 +49,11 @@ class NuHinge(NuMargin):
 
 
 class Logistic(Loss):
-    """log(1 + exp(-y f)); expit(f) is the probability of the second class.
+    """log(1 + exp(-y f)), V (18); expit(f) is the probability of the second class.
+
+    References
+    ----------
+    {V}
 
     Examples
     --------
@@ -63,7 +66,7 @@ class Logistic(Loss):
 
 
 class Novelty(WithMargin):
-    """max(0, margin - f): an example with f < margin is novel (K III-B).
+    """max(0, margin - f), V (23): an example with f < margin is novel (K III-B).
 
     Parameters
     ----------
@@ -71,7 +74,7 @@ class Novelty(WithMargin):
 
     References
     ----------
-    {K}
+    {K} {V}
 
     Examples
     --------

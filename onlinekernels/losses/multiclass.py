@@ -13,12 +13,7 @@ if TYPE_CHECKING:
     from onlinekernels.annotations import Any
 
 __all__ = [
-    "MulticlassHinge",
-    "NuMulticlassHinge",
-    "MulticlassLogistic",
-    "MulticlassSquared",
-    "GraphHinge",
-    "NuGraphHinge",
+    "MulticlassHinge", "NuMulticlassHinge", "MulticlassLogistic", "MulticlassSquared", "GraphHinge", "NuGraphHinge",
 ]
 
 

@@ -10,16 +10,7 @@ from onlinekernels.base.validation import check_fraction, check_positive
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any
 
-__all__ = [
-    "Squared",
-    "Absolute",
-    "Quantile",
-    "Insensitive",
-    "NuInsensitive",
-    "SquaredInsensitive",
-    "Huber",
-    "NuHuber",
-]
+__all__ = ["Squared", "Absolute", "Quantile", "Insensitive", "NuInsensitive", "SquaredInsensitive", "Huber", "NuHuber"]
 
 
 class Squared(Loss):
@@ -37,7 +28,11 @@ class Squared(Loss):
 
 
 class Absolute(Loss):
-    """|y - f|.
+    """|y - f|, K II.
+
+    References
+    ----------
+    {K}
 
     Examples
     --------
@@ -74,11 +69,15 @@ class Quantile(Loss):
 
 
 class Insensitive(WithWidth):
-    """max(0, |y - f| - width).
+    """max(0, |y - f| - width), K III-C with a width that stays.
 
     Parameters
     ----------
     {width}
+
+    References
+    ----------
+    {K}
 
     Examples
     --------

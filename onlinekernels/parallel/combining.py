@@ -63,14 +63,22 @@ def combine(models: Sequence[Estimator], weights: ArrayLike | None = None,
     (120, 600, True)
     """
     models = list(models)
-    states = [checked_state(model) for model in models]
+    states = [_checked_state(model) for model in models]
     if not models:
         raise ValueError("models must hold at least one fitted model. Got none.")
     for other in states[1:]:
-        check_alike(states[0], other)
-    weights = checked_weights(weights, states)
+        _check_alike(states[0], other)
+    weights = np.asarray([state.hypothesis.t for state in states] if weights is None else weights, dtype=float)
+    if weights.shape != (len(states),) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        expected = f"a number of at least 0 for each of the {len(states)} models"
+        raise ValueError(f"weights must hold {expected}. Got {weights!r}.")
     result = type(models[0])(**copy.deepcopy(models[0].get_params(deep=False)))
-    result.budget = roomy(states) if budget is None else budget
+    result.budget = budget
+    if budget is None:  # like the first model's, with room for the terms of all
+        result.budget = copy.deepcopy(states[0].plan.budget)
+        if result.budget._size is not None:
+            capacity = sum(state.plan.budget.capacity(state.hypothesis.t) for state in states)
+            setattr(result.budget, result.budget._size, min(capacity, 2**62))
     if getattr(result, "average", False):
         result.average = False
     # The first model's plan, as it would go on: what it was fitted to, its labels for one, is not among its parameters.
@@ -78,11 +86,11 @@ def combine(models: Sequence[Estimator], weights: ArrayLike | None = None,
     parts["budget"] = as_budget(result.budget, result, result._budget_of_int)
     plan = Plan(**parts)
     plan.unit = states[0].plan.unit
-    result._state = combined(plan, states, weights)
+    result._state = _combined(plan, states, weights / weights.sum())
     return result
 
 
-def checked_state(model):
+def _checked_state(model):
     """The state of a model that is one function."""
     for kind, reason in NOT_A_FUNCTION.items():
         if isinstance(model, kind):
@@ -90,80 +98,61 @@ def checked_state(model):
     state = getattr(model, "_state", None)
     if state is None:
         raise ValueError(f"models must be fitted models of this library. Got {model!r}.")
-    if state.scales():
-        raise ValueError(
-            "Models with scale= or scale_target= have units of their own. Scale the data before, by one scaler for all "
-            "parts."
-        )
-    if model._encoder is not None:
-        raise ValueError(
-            "Models with encode= have words of their own. Encode the data before, by one encoder for all parts."
-        )
-    if state.representation.keeps == "knots":
-        raise ValueError("Models that keep knots cannot be combined; give them a budget.")
-    if state.sparse and state.representation.keeps == "terms":
-        raise ValueError("Models on sparse rows can be combined if they keep weights: a linear kernel, no budget.")
+    keeps = state.representation.keeps
+    for is_so, problem in (
+        (state.plan.scale or state.plan.scale_target, "Models with scale= or scale_target= have units of their own. "
+         "Scale the data before, by one scaler for all parts."),
+        (model._encoder is not None, "Models with encode= have words of their own. Encode the data before, by one "
+         "encoder for all parts."),
+        (keeps == "knots", "Models that keep knots cannot be combined; give them a budget."),
+        (state.sparse and keeps == "terms",
+         "Models on sparse rows can be combined if they keep weights: a linear kernel, no budget."),
+    ):
+        if is_so:
+            raise ValueError(problem)
     return state
 
 
-def check_alike(first, other):
+def _check_alike(first, other):
     """Refuse what is no function of the same kind."""
-    for name, mine, others in (
-        ("number of features", first.n_features, other.n_features),
-        ("kernel", first.kernel, other.kernel),
-        ("kind of budget", type(first.plan.budget).__name__, type(other.plan.budget).__name__),
-        ("loss", type(first.loss).__name__, type(other.loss).__name__),
-        ("number of targets", first.targets, other.targets),
-        ("offset", first.plan.offset, other.plan.offset),
-        ("form", first.form, other.form),
-        ("precision", first.function.dtype.name, other.function.dtype.name),
-        ("way to keep f", first.representation.keeps, other.representation.keeps),
-        ("classes", classes(first), classes(other)),
-        ("kernel between labels", first.plan.label_kernel, other.plan.label_kernel),
-    ):
+    for name, value_of in {
+        "number of features": lambda state: state.n_features,
+        "kernel": lambda state: state.kernel,
+        "kind of budget": lambda state: type(state.plan.budget).__name__,
+        "loss": lambda state: type(state.loss).__name__,
+        "number of targets": lambda state: state.targets,
+        "offset": lambda state: state.plan.offset,
+        "form": lambda state: state.form,
+        "precision": lambda state: state.function.dtype.name,
+        "way to keep f": lambda state: state.representation.keeps,
+        "classes": _classes,
+        "kernel between labels": lambda state: state.plan.label_kernel,
+    }.items():
+        mine, others = value_of(first), value_of(other)
         if not same_parameters(mine, others):
             raise ValueError(f"Models to be combined must have the same {name}. Got {mine!r} and {others!r}.")
     if not first.representation.has_same_features(first, other):
-        raise ValueError(
-            "Models to be combined must have the same landmarks, and these have not. Let one model see enough rows, "
-            "and start the others with initial=."
-        )
+        what = "Let one model see enough rows, and start the others with initial=."
+        raise ValueError(f"Models to be combined must have the same landmarks, and these have not. {what}")
 
 
-def classes(state):
+def _classes(state):
     """Labels in the order of the engine."""
     if state.labels is None:
         return None
     return state.labels.classes.tolist() if state.form == "one" else list(state.labels.order)
 
 
-def roomy(states):
-    """A budget like the first model's that holds the terms of all."""
-    budget = copy.deepcopy(states[0].plan.budget)
-    if budget._size is not None:
-        capacity = sum(state.plan.budget.capacity(state.hypothesis.t) for state in states)
-        setattr(budget, budget._size, min(capacity, 2**62))
-    return budget
-
-
-def checked_weights(weights, states):
-    if weights is None:
-        weights = [state.hypothesis.t for state in states]
-    weights = np.asarray(weights, dtype=float)
-    if weights.shape != (len(states),) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-        raise ValueError(
-            f"weights must hold a number of at least 0 for each of the {len(states)} models. Got {weights!r}."
-        )
-    return weights / weights.sum()
-
-
-def combined(plan, states, weights):
+def _combined(plan, states, weights):
     """The state whose function is the weighted mean."""
     first = states[0]
     if first.sparse:
         state = State(plan, first.n_features, np.float64, labels=first.labels, sparse=True, targets=first.targets)
-    else:
-        state = State.first(plan, a_point(states), first.labels, first.targets)
+    else:  # from a row like those of the terms, if there are any
+        point = None if first.n_features is None else np.zeros((1, first.n_features), dtype=first.function.dtype)
+        having = (other for other in states if other.representation.keeps == "terms" and other.function.slots().size)
+        point = next((other.function.points()[:1] for other in having), point)
+        state = State.first(plan, point, first.labels, first.targets)
     if state.labels is not None and state.form != "one":
         state.make_ready()
         outputs = state.function.outputs
@@ -172,12 +161,12 @@ def combined(plan, states, weights):
     plan.representation.take_features(state, first)
     state.rows = first.rows
     parts = [state.start_of(other) for other in states]
+    offset = sum(weight * part[0] for weight, part in zip(weights, parts))
+    parts = [part[1:] for part in parts]
     if parts[0][0] is None:
         function = None, sum(weight * part[1] for weight, part in zip(weights, parts))
     else:
-        function = put_together(parts, weights)
-    future = first.future_of(first)
-    offset = sum(weight * other.hypothesis.intercept(future) for weight, other in zip(weights, states))
+        function = _put_together(parts, weights)
     state.hypothesis.begin_from(offset, *function, t=sum(other.hypothesis.t for other in states))
     scalar = sum(weight * other.hypothesis.scalar() for weight, other in zip(weights, states))
     state.hypothesis.set_scalar(float(scalar))
@@ -186,15 +175,7 @@ def combined(plan, states, weights):
     return state
 
 
-def a_point(states):
-    """A row like those of the terms, if there are any."""
-    for state in states:
-        if state.representation.keeps == "terms" and state.function.slots().size:
-            return state.function.points()[:1]
-    return None if states[0].n_features is None else np.zeros((1, states[0].n_features), dtype=states[0].function.dtype)
-
-
-def put_together(parts, weights):
+def _put_together(parts, weights):
     """(points, coefficients, pairs of labels) of all terms, weighted; the latest of each part at the end."""
     age = np.concatenate([np.arange(part[1].shape[1], 0, -1) for part in parts])
     order = np.argsort(-age, kind="stable")

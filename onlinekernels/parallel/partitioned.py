@@ -18,7 +18,7 @@ from onlinekernels.base.labelsets import BinaryLabels
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Examples, Self
 
-__all__ = ["PartitionedBank", "part_of"]
+__all__ = ["PartitionedBank"]
 
 SIGNS = BinaryLabels(np.array([-1, 1]))
 MANIFEST = "checkpoint.json"
@@ -30,10 +30,9 @@ class PartitionedBank:
     """A `Bank` whose keys are spread over the workers of a Dask cluster; equal to one bank.
 
     Each part is a bank that lives on a worker, as a Dask actor. A call sends every row to the part that has its key,
-    and all parts learn at the same time. Where rows lie near the workers already, `learn_from` lets each part read
-    its own. Parts live as long as this object, its client and their workers: `save` now and then, and go on from there
-    with `load`. Ctrl-C waits until parts have learned the rows that they have. Where some have learned theirs and
-    others have not, as after the death of a worker, the bank cannot be saved.
+    and all parts learn at the same time. Parts live as long as this object, its client and their workers: `save` now
+    and then, and go on from there with `load`. Ctrl-C waits until parts have learned the rows that they have. Where
+    some have learned theirs and others have not, as after the death of a worker, the bank cannot be saved.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ class PartitionedBank:
             raise ValueError("client has no workers. Start some, and wait for them: client.wait_for_workers(1).")
         self.parts = len(workers) if parts is None else parts
         validation.check_integer(self, "parts", 1)
-        self.n_rows_, self._reading = rows_of(bank), 0
+        self.n_rows_ = rows_of(bank)
         # Examples are checked, and labels encoded, once and here; the parts see -1 and +1.
         self._labels = bank._labels
         self._plan = bank._plan or bank._checked_plan()
@@ -75,20 +74,9 @@ class PartitionedBank:
         futures = [  # on other workers, if one is lost that the scheduler does not miss yet
             client.submit(Part, one, index, self.parts, actor=True, pure=False, workers=[workers[index % len(workers)]],
                           allow_other_workers=True)
-            for index, one in enumerate(self._shares(bank))
+            for index, one in enumerate(_shares(bank, self.parts))
         ]
         self._actors = [future.result() for future in futures]
-
-    def _shares(self, bank):
-        """A bank for each part, with the models that it gets of one that has learned."""
-        if bank._models is None:
-            return [copy.deepcopy(bank) for _ in range(self.parts)]
-        keys = bank.keys_
-        indices = part_of(keys, self.parts)
-        shares = [bank.take([keys[i] for i in np.flatnonzero(indices == index)]) for index in range(self.parts)]
-        for share in shares:
-            share._models.labels = None if bank._labels is None else SIGNS
-        return shares
 
     # ---- As a bank ----------------------------------------------------------------------------
 
@@ -110,61 +98,12 @@ class PartitionedBank:
         answers = self._ask("predict", *self._checked(X, keys))
         return answers if self._labels is None else self._labels.decode(answers[:, None])
 
-    @property
-    def rows_per_part_(self) -> Any:
-        """How many rows each part has learned, a list: where it stands among its own rows, if it reads them itself."""
-        return [rows for rows, _ in self._of_all("standing")]
-
     def collect(self) -> Any:
         """One `Bank` with copies of all models, here."""
         bank = Bank.joined(self._of_all("whole"))
         if bank._models is not None:
             bank._models.labels = self._labels
         return bank
-
-    # ---- Rows that the workers read themselves ------------------------------------------------
-
-    def learn_from(self, read: Any, classes: Any = None) -> Any:
-        """Let each part learn rows that its worker reads, so that none of them travels through this process.
-
-        Parameters
-        ----------
-        read : function of (part, parts)
-            Called on the worker of each part; yields (X, y, keys) chunk by chunk, y None for novelty. Keys must
-            belong to the part: see `part_of`. Streams that are partitioned by key, or files that were written so, are
-            read as they are. After `load`, let it begin with the row `rows_per_part_` [part].
-        classes : both labels, needed at most once, before any other call
-
-        Returns
-        -------
-        int
-            The number of rows that were learned. If `read` fails in a part, the others finish. Ctrl-C stops all parts
-            after their chunk. What was learned until then stays learned, and can be saved.
-        """
-        labels = self._labels
-        if self._plan.loss.task == "binary" and labels is None:
-            if classes is None:
-                raise ValueError("No labels are known yet: pass classes=[...] with both.")
-            labels = BinaryLabels.first_seen([], classes)
-        before, self._reading = self.n_rows_, self._reading + 1
-        try:
-            self._of_all("learn_from", self._reading, read, labels, self._dtype)
-        except BaseException as error:
-            with contextlib.suppress(OSError, RuntimeError):  # of a part that is lost
-                if not isinstance(error, Exception):  # Ctrl-C
-                    for actor in self._actors:
-                        actor.stop(self._reading)
-                self._take_stock(labels)
-            raise
-        self._take_stock(labels)
-        return self.n_rows_ - before
-
-    def _take_stock(self, labels):
-        """See what parts have learned, when they are done with it."""
-        rows, dtypes = zip(*self._of_all("standing"))
-        self.n_rows_ = sum(rows)
-        if self.n_rows_:
-            self._labels, self._dtype = labels, next(dtype for dtype in dtypes if dtype is not None)
 
     # ---- Checkpoints --------------------------------------------------------------------------
 
@@ -187,11 +126,10 @@ class PartitionedBank:
         learned = sum(self._of_all("save", inner, self._labels))
         if learned != self.n_rows_:
             shutil.rmtree(inner, ignore_errors=True)
+            what = "of one that did not, some parts have learned their rows and others have not"
+            hint = "PartitionedBank.load goes on from the last checkpoint; collect gives what there is."
             raise RuntimeError(
-                f"The parts have learned {learned} rows, and calls that went well had {self.n_rows_}: of one that did "
-                "not, some parts have learned their rows and others have not. PartitionedBank.load goes on from the "
-                "last checkpoint; collect gives what there is."
-            )
+                f"The parts have learned {learned} rows, and calls that went well had {self.n_rows_}: {what}. {hint}")
         manifest = {"format": FORMAT, "number": number, "parts": self.parts, "rows": self.n_rows_}
         write_atomically(os.path.join(folder, MANIFEST), lambda file: file.write(json.dumps(manifest).encode()))
         if before is not None:
@@ -214,9 +152,8 @@ class PartitionedBank:
             for dtype, labels in bank._of_all("load", inner):
                 bank._dtype, bank._labels = bank._dtype or dtype, bank._labels or labels
         else:
-            bank = PartitionedBank(
-                Bank.joined([Bank.load(part_path(inner, i)) for i in range(manifest["parts"])]), client, parts
-            )
+            whole = Bank.joined([Bank.load(part_path(inner, i)) for i in range(manifest["parts"])])
+            bank = PartitionedBank(whole, client, parts)
         bank.n_rows_ = manifest["rows"]
         return bank
 
@@ -243,7 +180,7 @@ class PartitionedBank:
             raise
         except BaseException as error:  # Ctrl-C: parts that have their rows learn them
             with contextlib.suppress(OSError):
-                if sum(self.rows_per_part_) == self.n_rows_ + len(X):
+                if sum(self._of_all("n_rows")) == self.n_rows_ + len(X):
                     self.n_rows_ += len(X)
                     validation.add_rows_learned(error, len(X))
             raise
@@ -263,12 +200,10 @@ class PartitionedBank:
                 if not len(rows):
                     continue
                 own = keys[rows] if isinstance(keys, np.ndarray) else [keys[row] for row in rows.tolist()]
-                arguments = {"keys": own}
-                if y is not None:
-                    arguments["y"] = y[rows]
-                    if self._plan.loss.task == "binary":
-                        arguments["classes"] = [-1, 1]
-                yield index, "call", (method, X[ends[index] - len(rows) : ends[index]], arguments)
+                given = {} if y is None else {"y": y[rows]}
+                if y is not None and self._plan.loss.task == "binary":
+                    given["classes"] = [-1, 1]
+                yield index, "call", (method, X[ends[index] - len(rows) : ends[index]], {"keys": own, **given})
 
         answers = None
         for index, part in self._answers(calls()).items():
@@ -295,22 +230,27 @@ class PartitionedBank:
                 answers[index] = future.result()
             except Exception as error:
                 failed = failed or (index, error)
-        if failed is not None:
-            raise self._of_part(*failed)
-        return answers
+        if failed is None:
+            return answers
+        reason, where = failed[1], f"part {failed[0]} of {self.parts}"
+        if isinstance(reason, (OSError, RuntimeError)) and any(words in str(reason) for words in LOST):
+            what = f"what {where} has learned since the last save ({reason})"
+            raise OSError(f"A worker was lost, or the client was closed, and {what}. PartitionedBank.load goes on from "
+                          "there.") from reason
+        validation.add_note(reason, f"This happened in {where}.")
+        raise reason
 
-    def _of_part(self, index, error):
-        """An error that says of which part it is, and if that is lost what to do."""
-        where = f"part {index} of {self.parts}"
-        if isinstance(error, (OSError, RuntimeError)) and any(words in str(error) for words in LOST):
-            lost = OSError(
-                f"A worker was lost, or the client was closed, and what {where} has learned since the last save "
-                f"({error}). PartitionedBank.load goes on from there."
-            )
-            lost.__cause__ = error
-            return lost
-        validation.add_note(error, f"This happened in {where}.")
-        return error
+
+def _shares(bank, parts):
+    """A bank for each part, with the models that it gets of one that has learned."""
+    if bank._models is None:
+        return [copy.deepcopy(bank) for _ in range(parts)]
+    keys = bank.keys_
+    indices = part_of(keys, parts)
+    shares = [bank.take([keys[i] for i in np.flatnonzero(indices == index)]) for index in range(parts)]
+    for share in shares:
+        share._models.labels = None if bank._labels is None else SIGNS
+    return shares
 
 
 def rows_of(bank):
@@ -338,56 +278,38 @@ class Part:
     """What a worker holds of a bank: its models, and where it stands among the parts."""
 
     def __init__(self, bank, index, parts):
-        self.bank, self.index, self.parts, self.stopped = bank, index, parts, None
+        self.bank, self.index, self.parts = bank, index, parts
 
     def call(self, method, X, arguments):
         """The answer of a method of the bank; None for the bank itself, which stays here."""
-        if len(self.bank) == 0 and method in ("scores", "predict"):
-            return self._of_nothing(method, len(X))
+        if len(self.bank) == 0 and method in ("scores", "predict"):  # what models say that have learned nothing
+            novel = method == "predict" and self.bank._checked_plan().loss.task != "regression"
+            return np.full(len(X), -1) if novel else np.zeros(len(X))
         answer = getattr(self.bank, method)(X, **arguments)
         return None if answer is self.bank else answer
 
-    def _of_nothing(self, method, n):
-        """What models say that have learned nothing."""
-        novel = method == "predict" and self.bank._checked_plan().loss.task != "regression"
-        return np.full(n, -1) if novel else np.zeros(n)
-
-    def learn_from(self, number, read, labels, dtype):
-        """Learn what `read` yields here, as `dtype` if that is known; `number` is by what name it may be stopped."""
-        plan = self.bank._plan or self.bank._checked_plan()
-        for X, y, keys in read(self.index, self.parts):
-            X = validation.check_points(X, n_features=plan.n_features, dtype=dtype, owner="Bank")
-            foreign = np.flatnonzero(part_of(keys, self.parts) != self.index)
-            if len(foreign):
-                raise ValueError(
-                    f"Key {keys[foreign[0]]!r} does not belong to part {self.index} of {self.parts}; see part_of."
-                )
-            signs, _ = targets(plan, labels, y, len(X))
-            self.bank.partial_fit(X, signs, keys=keys, classes=None if labels is None else [-1, 1])
-            if self.stopped == number:
-                break
-
-    async def stop(self, number):
-        """End `learn_from` of that number after its chunk: a coroutine does not wait until the part is done."""
-        self.stopped = number
-
-    def standing(self):
-        """(number of rows that were learned, type of the points or None)."""
-        return rows_of(self.bank), None if self.bank._models is None else self.bank._models.dtype
+    def n_rows(self):
+        """Number of rows that were learned."""
+        return rows_of(self.bank)
 
     def whole(self):
+        """The bank."""
         return self.bank
 
     def save(self, folder, labels):
         """Write the models with the labels that users know; the number of rows that they have learned."""
-        if self.bank._models is not None:
-            self.bank._models.labels = labels
         try:
+            if self.bank._models is not None:
+                self.bank._models.labels = labels
             self.bank.save(part_path(folder, self.index))
         finally:
-            if self.bank._models is not None:
-                self.bank._models.labels = None if labels is None else SIGNS
+            self._with_signs(labels)
         return rows_of(self.bank)
+
+    def _with_signs(self, labels):
+        """Let the models go on with -1 and +1 for two labels."""
+        if self.bank._models is not None:
+            self.bank._models.labels = None if labels is None else SIGNS
 
     def load(self, folder):
         """Go on with what `save` wrote; (type of the points, labels)."""
@@ -395,10 +317,8 @@ class Part:
         if len(bank) and (part_of(bank.keys_, self.parts) != self.index).any():
             raise ValueError(f"{part_path(folder, self.index)} holds keys of another part.")
         self.bank, labels = bank, bank._labels
-        if bank._models is None:
-            return None, None
-        bank._models.labels = None if labels is None else SIGNS
-        return bank._models.dtype, labels
+        self._with_signs(labels)
+        return None if bank._models is None else bank._models.dtype, labels
 
 
 MASK = 2**64 - 1
@@ -406,38 +326,20 @@ GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: neighbours, and multi
 PLAIN = 2**61 - 1  # whole numbers below it are their own hash
 
 
-def part_of(keys: Any, parts: int) -> Any:
-    """The part, from 0 to parts - 1, that each of some keys belongs to.
+def part_of(keys, parts):
+    """The part, from 0 to parts - 1, that each of n keys belongs to.
 
     Keys that are equal have one part. For numbers, strings, bytes and tuples of them it is the same in every process
     and on every machine; for other objects it is as stable as their ``hash``.
-
-    Parameters
-    ----------
-    keys : array or list of n hashables
-    parts : int
-
-    Returns
-    -------
-    array of shape (n,)
-
-    Examples
-    --------
-    >>> from onlinekernels.parallel import part_of
-    >>> part_of(["hall", "cellar", 17], 4)
-    array([0, 0, 1])
     """
     if isinstance(keys, np.ndarray) and keys.dtype.kind in "iu":
-        if not keys.size or (-PLAIN < keys.min() and keys.max() < PLAIN):
-            hashes = keys.astype(np.int64)
-            hashes[hashes == -1] = -2  # as Python does
-            return _spread(hashes.view(np.uint64), parts)
-        keys = keys.tolist()
-    hashes = np.fromiter((_stable_hash(key) & MASK for key in keys), dtype=np.uint64, count=len(keys))
-    return _spread(hashes, parts)
-
-
-def _spread(hashes, parts):
+        keys = keys if not keys.size or -PLAIN < keys.min() and keys.max() < PLAIN else keys.tolist()
+    if isinstance(keys, np.ndarray) and keys.dtype.kind in "iu":
+        hashes = keys.astype(np.int64)
+        hashes[hashes == -1] = -2  # as Python does
+        hashes = hashes.view(np.uint64)
+    else:
+        hashes = np.fromiter((_stable_hash(key) & MASK for key in keys), dtype=np.uint64, count=len(keys))
     return (((hashes * np.uint64(GOLDEN)) >> np.uint64(32)) % np.uint64(parts)).astype(np.int64)
 
 

@@ -101,29 +101,12 @@ class RunningEncoder(RunningTransformer):
 
     # ---- Learning ---------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Examples, y: Any = None) -> Self:
-        """Forget everything, then learn from X; return self."""
-        with self._lock.alone:
-            fresh = RunningEncoder(**self.get_params(deep=False))
-            fresh.open(X).commit()
-            self._state = fresh._state
-        return self
-
-    def partial_fit(self, X: Examples, y: Any = None) -> Self:
-        """Learn from some more rows; return self."""
-        self._advance(X)
-        return self
-
-    def progressive(self, X: Examples) -> Any:
-        """Learn from the rows one after another, and return each encoded by what was known before it."""
-        return self._shown(X, self._advance(X))
-
     def learn_one(self, x: Any) -> Self:
         """Learn from one row: a dictionary, a list, a tuple, a 1-d array; return self."""
-        self._advance([x])
+        self._advance([x], False)
         return self
 
-    def _advance(self, X):
+    def _advance(self, X, wanted):
         with self._lock.alone:
             block = self.open(X)
             block.commit()
@@ -136,29 +119,16 @@ class RunningEncoder(RunningTransformer):
         """
         table = self._table(X)
         state = self._first_state(table) if self._state is None else self._state
-        if table.new and not grows:
-            self._ignore(table.new)
-        return Block(self, state, table, table.new if grows else {})
-
-    def _ignore(self, names):
-        """Warn of new names, once of each, while they are few."""
-        unknown = [name for name in names if name not in self._ignored]
-        if unknown and len(self._ignored) < VARIETY:
+        unknown = [] if grows else [name for name in table.new if name not in self._ignored]
+        if unknown and len(self._ignored) < VARIETY:  # a warning of each new name, while they are few
             self._ignored = self._ignored.union(unknown)
             warnings.warn(UserWarning(
                 f"The columns {', '.join(map(repr, unknown))} are new after the first row and ignored: name all "
                 "columns in RunningEncoder(columns=...), or give them in the first row."), stacklevel=2)
+        return Block(self, state, table, table.new if grows else {})
 
-    def open_one(self, x: Any) -> Any:
+    def open_one(self, x: Any, learns: bool = True) -> Any:
         """The same for one row, an array, list or dictionary; None if it needs a longer look, as most first rows do."""
-        return self._block_of_one(x, learns=True)
-
-    def row_of_one(self, x: Any) -> Any:
-        """One row encoded by what is known now, 1-d; None if it needs a longer look."""
-        block = self._block_of_one(x, learns=False)
-        return None if block is None else block.rows[0]
-
-    def _block_of_one(self, x, learns):
         try:
             return None if self._state is None else Block.of_one(self, self._state, x, learns)
         except OverflowError:  # a whole number that is no float
@@ -166,15 +136,13 @@ class RunningEncoder(RunningTransformer):
 
     # ---- Encoding ---------------------------------------------------------------------------------------------------
 
-    def transform(self, X: Examples) -> Any:
-        """X encoded by what is known now."""
-        return self._shown(X, self.encoded(X))
-
     def encoded(self, X: Examples) -> Any:
         """`transform`, as an array whatever `set_output` says."""
         with self._lock.shared:
             state = self._fitted()
             return encoded(state, self._table(X))
+
+    _transformed = encoded
 
     def transform_one(self, x: Any) -> Array:
         """One row encoded by what is known now, 1-d."""
@@ -190,27 +158,25 @@ class RunningEncoder(RunningTransformer):
             return Table.of(X)
         if not isinstance(names, (list, tuple)) or not names or len(set(names)) < len(names):
             raise validation.bad_parameter(self, "columns", "a list of different names, or None", names)
-        names = tuple(names)
-        return Table.of(X, names).in_order(names, len(names), owner).called(names)
+        table = Table.of(X, tuple(names)).in_order(tuple(names), len(names), owner)
+        table.names = tuple(names)
+        return table
 
     def _first_state(self, table):
         """The state before the first row of a stream, whose values decide the kinds of the columns."""
-        slots = validation.check_count(self, "slots")
-        is_all = isinstance(self.cycles, str) and self.cycles == "all"
-        cycles = tuple(_ELAPSED) if is_all else () if self.cycles is None else self.cycles
+        slots, cycles = validation.check_count(self, "slots"), self.cycles
+        cycles = list(_ELAPSED) if isinstance(cycles, str) and cycles == "all" else () if cycles is None else cycles
         if not isinstance(cycles, (list, tuple)) or self.cycles == [] or not all(cycle in _ELAPSED for cycle in cycles):
             expected = f"'all', a list of some of {', '.join(map(repr, _ELAPSED))}, or None"
             raise validation.bad_parameter(self, "cycles", expected, self.cycles)
         is_auto = isinstance(self.indicators, str) and self.indicators == "auto"
         if not is_auto and not isinstance(self.indicators, (bool, np.bool_)):
             raise validation.bad_parameter(self, "indicators", "True, False or 'auto'", self.indicators)
-        first = [_first_kind(table, j, 1)[0] for j in range(len(table.columns))]
-        kinds = tuple(
-            "category" if j in table.categories else kind_of_array(column) or kind
-            for j, (column, kind) in enumerate(zip(table.columns, first, strict=True))
-        )
+        n = len(table.columns)
+        first = [_first_kind(table, j, 1)[0] for j in range(n)]
+        kinds = tuple("category" if j in table.categories else kind_of_array(table.columns[j]) or first[j]
+                      for j in range(n))
         indicators = None in first or set(kinds) != {"number"} if is_auto else bool(self.indicators)
-        n = len(kinds)
         # There is no warning of the variety of what is called categories.
         seen = tuple(VARIETY if j in table.categories else 0 for j in range(n))
         statistics = np.zeros((4, n))
@@ -261,8 +227,7 @@ class RunningEncoder(RunningTransformer):
     def _by_column(self, values, *kinds):
         """{column: its value}, of the columns of some kinds."""
         state = self._attribute()
-        of_columns = zip(range(len(state.kinds)), state.kinds, values(state), strict=True)
-        return {state.name(j): value for j, kind, value in of_columns if not kinds or kind in kinds}
+        return {state.name(j): value for j, value in enumerate(values(state)) if not kinds or state.kinds[j] in kinds}
 
     @property
     def kinds_(self) -> Any:
@@ -329,9 +294,8 @@ class RunningEncoder(RunningTransformer):
             return {**super().__getstate__(), "_state": self.to_dict()}
 
     def __setstate__(self, state):
-        learned = state["_state"]
-        self.__dict__.update({name: value for name, value in state.items() if name != "_state"})
-        self.restore(learned)
+        super().__setstate__({**state, "_state": None})
+        self.restore(state["_state"])
 
     def __sklearn_tags__(self):
         """What scikit-learn wants to know."""
@@ -350,13 +314,6 @@ def as_encoder(value, owner, means=0):
     encoder = RunningEncoder(**(value.get_params(deep=False) if isinstance(value, RunningEncoder) else {}))
     encoder._means = means
     return encoder
-
-
-def _padded(known, rows):
-    """An array with room for at least so many rows, of which the others are zeros."""
-    if rows <= len(known):
-        return known
-    return np.concatenate([known, np.zeros((max(rows, 2 * len(known)) - len(known), known.shape[1]))])
 
 
 def _no_means(columns):
@@ -393,7 +350,7 @@ class State(namedtuple("State", "names kinds layout codes seen origins statistic
     def grown(self, new):
         """The same with columns that were missing until now, {name: (first row that has it, values)}."""
         layout, n = self.layout, len(new)
-        kinds = tuple(_kind_of_first(values[row : row + 1])[0] for row, values in new.values())
+        kinds = tuple(read(values[row])[0] for row, values in new.values())
         statistics = np.hstack([self.statistics, np.repeat([[0.0], [0.0], [np.inf], [np.inf]], n, axis=1)])
         return self._replace(
             names=(*self.names, *new), kinds=self.kinds + kinds,
@@ -445,35 +402,33 @@ class State(namedtuple("State", "names kinds layout codes seen origins statistic
             raise ValueError("the layout of the encoder lacks a part")
         if not 1 <= layout["slots"] * len(layout["kinds"]) <= 2**20 or layout["means"] not in range(MEANS + 1):
             raise ValueError("the encoder has too many slots")
-        layout = Layout(**layout)
-        special = {None: np.inf, "many": np.nan}
-        statistics = [[special.get(value, value) for value in row] for row in learned["statistics"]]
+        layout, special = Layout(**layout), {None: np.inf, "many": np.nan}
+        statistics = np.array([[special.get(value, value) for value in row] for row in learned["statistics"]])
         codes = tuple({category: code for code, category in enumerate(column)} for column in learned["codes"])
         parts = {name: tuple(value) if type(value) is list else value for name, value in learned.items()}
         means = tuple(np.array(known, dtype=float) if known else _no_means(layout.means) for known in learned["means"])
         overall = np.array(learned["overall"], dtype=float).reshape(3, layout.means)
-        state = cls(**{**parts, "layout": layout, "codes": codes, "statistics": np.array(statistics),
-                       "overall": overall, "means": means})
-        n, rows, (fillings, counts) = len(state.kinds), state.rows, state.statistics[:2]
-        for condition, what in (
-            (n and {len(part) for part in (layout.kinds, codes, state.seen, state.origins, state.invalid)} == {n},
-             "size"),
-            (state.statistics.shape == (4, n) and state.statistics.dtype == float, "statistics"),
-            (np.isfinite(fillings).all() and (0.0 <= counts).all() and (counts <= rows).all(), "means"),
-            (np.isfinite(overall).all() and (overall[[0, 2]] >= 0.0).all() and len(means) == n, "means"),
-            (all(_are_means(known, column, layout.means, rows) for known, column in zip(means, codes)), "means"),
-            (all(kind in (None, *KINDS) for kind in state.kinds), "kinds"),
-            (all(before in (None, kind) for before, kind in zip(layout.kinds, state.kinds, strict=False)), "kinds"),
-            (_are_counts((*state.seen, *state.invalid, rows - 1, layout.slots)), "counts"),
-            (max(state.seen) <= VARIETY, "counts"),
-            (_are_counts(abs(origin) for origin in state.origins if origin is not None), "dates"),
-            (type(layout.indicators) is bool and set(layout.cycles) <= set(_ELAPSED), "parameters"),
-            (state.names is None or len(set(state.names)) == len(state.names) == n, "names"),
-            (all(len(column) == len(found) <= state.limit()
-                 for column, found in zip(learned["codes"], codes, strict=True)), "categories"),
-            (all(type(category) is str for column in codes for category in column), "categories"),
+        state = cls(**{**parts, "layout": layout, "codes": codes, "statistics": statistics, "overall": overall,
+                       "means": means})
+        n, rows = len(state.kinds), state.rows
+        columns = layout.kinds, codes, state.seen, state.origins, state.invalid, means
+        origins = [abs(origin) for origin in state.origins if origin is not None]
+        for what, *conditions in (
+            ("size", n, {len(part) for part in columns} == {n}, statistics.shape == (4, n), statistics.dtype == float),
+            ("means", np.isfinite(statistics[0]).all(), ((0.0 <= statistics[1]) & (statistics[1] <= rows)).all(),
+             np.isfinite(overall).all(), (overall[[0, 2]] >= 0.0).all(),
+             *(_are_means(known, column, layout.means, rows) for known, column in zip(means, codes, strict=False))),
+            ("kinds", all(kind in (None, *KINDS) for kind in state.kinds),
+             all(before in (None, kind) for before, kind in zip(layout.kinds, state.kinds, strict=False))),
+            ("counts", _are_counts((*state.seen, *state.invalid, rows - 1, layout.slots)),
+             max(state.seen, default=0) <= VARIETY),
+            ("dates", _are_counts(origins)),
+            ("parameters", type(layout.indicators) is bool, set(layout.cycles) <= set(_ELAPSED)),
+            ("names", state.names is None or len(set(state.names)) == len(state.names) == n),
+            ("categories", *(len(given) == len(found) <= state.limit() and all(type(name) is str for name in found)
+                             for given, found in zip(learned["codes"], codes, strict=True))),
         ):
-            if not condition:
+            if not all(conditions):
                 raise ValueError(f"the encoder's {what} do not fit, or are out of bounds")
         return state
 
@@ -492,19 +447,19 @@ def _are_counts(numbers):
 class Layout:
     """Which encoded columns each column has.
 
-    kinds, slots, cycles, indicators    `parameters`: kinds of the columns when the first row came, of which None has
-                                        room for all, and those of the encoder
-    numbers, places                     columns that have a number, and where it is
-    categories, circles                 {column: where its slots, or its points on circles, begin}; behind the slots are
-                                        the `means` of targets
-    missing                             where the indicators of missing values are, if there are any
-    owners                              the column that each of the `width` encoded columns belongs to
+    kinds, slots, cycles, indicators, means
+                          kinds of the columns when the first row came, of which None has room for all, and parameters
+    numbers, places       columns that have a number, and where it is
+    categories, circles   {column: where its slots, and means of targets behind them, or its points on circles, begin}
+    missing               where the indicators of missing values are, if there are any
+    owners                the column that each of the `width` encoded columns belongs to
     """
 
     def __init__(self, kinds, slots, cycles, indicators, means):
         self.parameters = {"kinds": list(kinds), "slots": slots, "cycles": list(cycles), "indicators": indicators,
                            "means": means}
-        self.kinds, self.slots, self.cycles, self.indicators, self.means = kinds, slots, cycles, indicators, means
+        self.kinds, self.slots, self.cycles = tuple(kinds), slots, tuple(cycles)
+        self.indicators, self.means = indicators, means
         numbers, places, owners, self.categories, self.circles, self.missing = [], [], [], {}, {}, []
         for j, kind in enumerate(kinds):
             at = len(owners)
@@ -567,14 +522,13 @@ class Block:
             first = {j: _first_kind(table, j, len(table)) for j, kind in enumerate(state.kinds) if kind is None}
             self.kinds = tuple(first[j][0] if kind is None else kind for j, kind in enumerate(state.kinds))
             self.decided = {j: row for j, (_, row) in first.items()}
-        layout, n = state.layout, len(table)
-        encoded = np.zeros((n, layout.width))
-        self.values = np.full((n, len(self.kinds)), np.nan)
+        encoded = np.zeros((len(table), state.layout.width))
+        self.values = np.full((len(table), len(self.kinds)), np.nan)
         for j, kind in enumerate(self.kinds):
             missing = True if kind is None else _ENCODE[kind](self, table, j, encoded)
-            if layout.missing:
-                encoded[:, layout.missing[j]] = missing
-                encoded[: first_rows.get(j, 0), layout.missing[j]] = 0.0
+            if state.layout.missing:
+                encoded[first_rows.get(j, 0) :, state.layout.missing[j]] = (
+                    missing if kind is None else missing[first_rows.get(j, 0) :])
         self._fill(encoded)
 
     def _begin(self, encoder, state, learns):
@@ -587,16 +541,23 @@ class Block:
         """Fill the holes among `values`, each by what was known before it; the rows are `encoded` with them."""
         state, holes = self.before, None
         if not all_finite(self.values):
-            self._check_finite()
+            infinite = np.argwhere(np.isinf(self.values))
+            if len(infinite):
+                row, j = (int(place) for place in infinite[0])
+                what = "expected a finite number. Input contains infinity, or a value too large for float64."
+                raise row_error(ValueError, row, f", column {state.name(j)!r}: {what}")
             holes = self.values.copy()
+        # Of dates the latest counts, of numbers the mean.
+        self.memory = np.array([0.0 if kind == "date" else 1.0 for kind in self.kinds])
         self.statistics = state.statistics.copy() if self.learns else state.statistics
-        fill(self.values, self.statistics, self._memory(), self.learns, holes)
+        fill(self.values, self.statistics, self.memory, self.learns, holes)
         filled = self.rows = self.values if holes is None else holes
         if not state.layout.is_plain:
             encoded[:, state.layout.places] = filled[:, state.layout.numbers]
             self.rows = encoded
-            if not self.learns:
-                self._add_means(encoded)
+            for j, (codes, first) in self.codes.items() if not self.learns else ():  # means of targets as they are now
+                nothing = np.zeros((len(encoded), state.layout.means))
+                category_means(codes, nothing, state.means[j], first, state.layout.means_in(encoded, j), False)
 
     @classmethod
     def of_one(cls, encoder, state, x, learns):
@@ -628,21 +589,18 @@ class Block:
         state, layout = self.before, self.before.layout
         self.values, row = np.full((1, len(x)), np.nan), np.zeros((1, layout.width))
         for j, (value, kind) in enumerate(zip(x, self.kinds, strict=True)):
+            missing = value is None
             if kind == "number" and type(value) in _NUMBERS:
                 missing = value != value
                 self.values[0, j] = value
-            elif kind == "category" and type(value) is str and state.seen[j] == VARIETY:
-                code, missing = state.codes[j].get(value), False
-                if code is None:
-                    return None
+            elif kind == "category" and type(value) is str and state.seen[j] == VARIETY and value in state.codes[j]:
+                code = state.codes[j][value]
                 if layout.means:
                     self.codes[j] = np.array([code + 1]), int(len(state.codes[j]) <= layout.slots)
                     self.means[j] = state.means[j]
                 if code != 1 or layout.slots < 3 or len(state.codes[j]) > 2:
                     row[0, layout.categories[j] + slot_of(value, code, layout.slots)] = 1.0
-            elif value is None and kind is not None:
-                missing = True
-            else:
+            elif not missing or kind is None:
                 return None
             if layout.missing:
                 row[0, layout.missing[j]] = missing
@@ -653,12 +611,8 @@ class Block:
         column for each of `Layout.means`. Called at most once."""
         self.targets, self.are_classes = np.ascontiguousarray(targets, dtype=float), are_classes
         for j, (codes, first) in self.codes.items():
-            if len(codes) > 1:
-                used = np.unique(np.append(0, codes))
-                places = np.searchsorted(used, codes)
-            else:
-                used, places = np.array([0, codes[0]]), np.minimum(codes, 1)
-            self.gathered[j] = used, places, self.means[j][used], first
+            used, places = np.unique(np.append(0, codes), return_inverse=True)
+            self.gathered[j] = used, places[1:], self.means[j][used], first
         self.updated = self._updated(len(rows), rows)
 
     def _updated(self, n, rows):
@@ -670,32 +624,22 @@ class Block:
             category_means(codes[:n], surprise, known[j], first, layout.means_in(rows, j), True)
         return overall, known
 
-    def _add_means(self, rows):
-        """The means of the targets of each category as they are now."""
-        layout = self.before.layout
-        for j, (codes, first) in self.codes.items():
-            nothing = np.zeros((len(rows), layout.means))
-            category_means(codes, nothing, self.before.means[j], first, layout.means_in(rows, j), False)
-
     def commit(self, n=None):
         """Let the encoder learn from the first n rows, all of them without n. It cannot fail, and may be done again."""
         before = self.before
         n = len(self.rows) if n is None else n
         if n < len(self.rows):
             self.statistics[:] = before.statistics
-            fill(self.values[:n], self.statistics, self._memory(), True)
-        changes = {}
+            fill(self.values[:n], self.statistics, self.memory, True)
+        changes = {"statistics": self.statistics, "rows": before.rows + n}
         if self.decided:
-            changes["kinds"] = tuple(
-                kind if self.decided.get(j, -1) < n else None for j, kind in enumerate(self.kinds)
-            )
+            changes["kinds"] = tuple(kind if self.decided.get(j, -1) < n else None for j, kind in enumerate(self.kinds))
         if self.categories:
             seen = list(before.seen)
             for j, (new, rows) in self.categories.items():
                 codes = before.codes[j]
-                for category, row in new.items():
-                    if row < n:
-                        codes.setdefault(category, len(codes))
+                for category in (category for category, row in new.items() if row < n):
+                    codes.setdefault(category, len(codes))
                 seen[j] = min(VARIETY, seen[j] + int(np.searchsorted(rows, n)))
             changes["seen"] = tuple(seen)
         if self.origins:
@@ -710,24 +654,11 @@ class Block:
             changes["overall"], known = self.updated if n == len(self.rows) else self._updated(n, self.rows.copy())
             for j, (used, *_) in self.gathered.items():
                 self.means[j][used] = known[j]
-        self.encoder._state = before._replace(statistics=self.statistics, rows=before.rows + n, **changes)
+        self.encoder._state = before._replace(**changes)
 
     def slow_columns(self):
         """Encoded columns in which dates hardly change for days."""
         return self.before.layout.slow_columns(self.kinds)
-
-    def _memory(self):
-        """Of the mean of each column; of dates it is the latest."""
-        if self.before.layout.is_plain:
-            return np.ones(len(self.kinds))
-        return np.array([0.0 if kind == "date" else 1.0 for kind in self.kinds])
-
-    def _check_finite(self):
-        is_infinite = np.isinf(self.values)
-        if is_infinite.any():
-            row, j = (int(place) for place in np.argwhere(is_infinite)[0])
-            what = "expected a finite number. Input contains infinity, or a value too large for float64."
-            raise row_error(ValueError, row, f", column {self.before.name(j)!r}: {what}")
 
     # ---- Columns, each of which returns where it is missing ----
 
@@ -737,20 +668,20 @@ class Block:
         return np.isnan(self.values[:, j])
 
     def _encode_categories(self, table, j, encoded):
-        state, begin = self.before, self.before.layout.categories[j]
-        limit = state.limit() if self.learns else 0
-        codes, slots, new = _located(
-            lambda column: slots_of(column, state.codes[j], state.layout.slots, limit), table, j)
-        rows, known = np.flatnonzero(slots >= 0), len(state.codes[j])
+        state, layout = self.before, self.before.layout
+        begin, known, limit = layout.categories[j], len(state.codes[j]), state.limit() if self.learns else 0
+        codes, slots, new = _located(lambda column: slots_of(column, state.codes[j], layout.slots, limit), table, j)
+        rows, new_rows = np.flatnonzero(slots >= 0), list(new.values())
         encoded[rows, begin + slots[rows]] = 1.0
-        if state.layout.slots > 2 and known < 3:
-            third = list(new.values())[2 - known : 3 - known]
+        if layout.slots > 2 and known < 3:
+            third = new_rows[2 - known : 3 - known]
             encoded[: third[0] if third else None, begin + 1] = 0.0
-        if state.layout.means:
-            overflow = list(new.values())[state.layout.slots - known : state.layout.slots - known + 1]
-            is_full = known > state.layout.slots
-            self.codes[j] = codes + 1, 0 if is_full else overflow[0] if overflow else len(codes)
-            self.means[j] = _padded(state.means[j], 1 + known + len(new))
+        if layout.means:
+            overflow = new_rows[layout.slots - known :] if known <= layout.slots else [0]
+            self.codes[j] = codes + 1, overflow[0] if overflow else len(codes)
+            spare = 1 + known + len(new) - len(state.means[j])
+            self.means[j] = state.means[j] if spare <= 0 else np.concatenate(
+                [state.means[j], np.zeros((max(spare, len(state.means[j])), state.means[j].shape[1]))])
         if self.learns:
             rows = rows[: VARIETY - state.seen[j]]
             self.categories[j] = new, rows
@@ -815,14 +746,12 @@ def encoded(state, table):
 
 
 def _first_kind(table, j, rows):
-    """`_kind_of_first` of the first rows of a column."""
-    return _located(lambda column: _kind_of_first(column[:rows]), table, j)
+    """(kind of the first value of a column that is not missing, its row), or (None, their number), in so many rows."""
+    def kind_of_first(column):
+        found = (read(value)[0] and (kind_of_array(column) or read(value)[0]) for value in column[:rows])
+        return next(((kind, row) for row, kind in enumerate(found) if kind is not None), (None, rows))
 
-
-def _kind_of_first(column):
-    """(kind of the first value that is not missing, its row), or (None, number of rows)."""
-    found = (read(value)[0] and (kind_of_array(column) or read(value)[0]) for value in column)
-    return next(((kind, row) for row, kind in enumerate(found) if kind is not None), (None, len(column)))
+    return _located(kind_of_first, table, j)
 
 
 def _located(convert, table, j):

@@ -11,7 +11,7 @@ from onlinekernels._core.transforms import Scaler
 from onlinekernels.preprocessing.transforming import RunningTransformer
 
 if TYPE_CHECKING:
-    from onlinekernels.annotations import Any, Array, Examples, Self, Sequence
+    from onlinekernels.annotations import Any, Array, Self, Sequence
 
 __all__ = ["RunningScaler"]
 
@@ -65,39 +65,19 @@ class RunningScaler(RunningTransformer):
 
     _state = None  # (a scaler of the core, names of features); never changed, only replaced
 
-    def fit(self, X: Examples, y: Any = None) -> Self:
-        """Forget everything, then take in X; return self."""
-        fresh = RunningScaler(self.memory)
-        fresh._advance(X)
-        self._state = fresh._state
-        return self
-
-    def partial_fit(self, X: Examples, y: Any = None) -> Self:
-        """Take in some more rows; return self."""
-        self._advance(X)
-        return self
-
-    def transform(self, X: Examples) -> Any:
-        """X scaled by what is known now."""
+    def _transformed(self, X):
         with self._lock:
-            scaler, _ = self._fitted()
-            out = scaler.scaled(self._checked(X))
-        return self._shown(X, _like(X, out))
-
-    def progressive(self, X: Examples) -> Any:
-        """Take in the rows one after another, and return each scaled by what was known with it."""
-        return self._shown(X, _like(X, self._advance(X, wanted=True)))
+            return _like(X, self._fitted()[0].scaled(self._checked(X)))
 
     def learn_one(self, x: Any) -> Self:
-        """Take in one row; return self."""
+        """Learn from one row; return self."""
         validation.refuse_masked(x, "x")
-        self._advance(x if validation.is_sparse(x) else np.asarray(x, dtype=float)[None])
+        self._advance(x if validation.is_sparse(x) else np.asarray(x, dtype=float)[None], False)
         return self
 
-    def _advance(self, X, wanted=False):
-        """Take in rows; return them scaled, if that is wanted."""
+    def _advance(self, X, wanted):
         with self._lock.alone:
-            self._check_memory()
+            validation.check_share(self, "memory")
             rows = self._checked(X)
             if self._state is None:
                 scaler, names = Scaler(rows.shape[1], self.memory, isinstance(rows, Rows)), validation.feature_names(X)
@@ -105,7 +85,7 @@ class RunningScaler(RunningTransformer):
                 scaler, names = self._state[0].copy(self.memory), self._state[1]
             scaler, out = scaler.advanced(rows, wanted)
             self._state = scaler, names
-        return out
+        return _like(X, out)
 
     def _checked(self, X):
         owner, (scaler, names) = type(self).__name__, self._state or (None, None)
@@ -116,9 +96,6 @@ class RunningScaler(RunningTransformer):
             return validation.check_sparse(X, n_features=n_features, owner=owner)
         validation.check_feature_names(X, names, owner)
         return validation.check_points(X, n_features=n_features, dtype=np.dtype(float), owner=owner)
-
-    def _check_memory(self):
-        validation.check_share(self, "memory")
 
     @property
     def mean_(self) -> Any:
@@ -171,23 +148,20 @@ def _like(X, rows):
     return type(X.tocsr())((rows.data, rows.indices.copy(), rows.indptr.copy()), shape=rows.shape)
 
 
-def as_memory(value, owner, name="scale"):
+def as_memory(value, owner, name="scale", expected="True, False or a RunningScaler"):
     """The memory of the scaler that a user asks for: False, True or a RunningScaler; 0 for none."""
     if isinstance(value, (bool, np.bool_)):
         return 1.0 if value else 0.0
     if not isinstance(value, RunningScaler):
-        raise validation.bad_parameter(owner, name, "True, False or a RunningScaler", value)
-    value._check_memory()
-    return float(value.memory)
+        raise validation.bad_parameter(owner, name, expected, value)
+    return validation.check_share(value, "memory")
 
 
 def as_target_scaling(value, owner):
     """The same for targets, which "log" may be said of."""
     if isinstance(value, str) and value == "log":
         return value
-    if not isinstance(value, (bool, np.bool_, RunningScaler)):
-        raise validation.bad_parameter(owner, "scale_target", 'True, False, a RunningScaler or "log"', value)
-    return as_memory(value, owner, "scale_target")
+    return as_memory(value, owner, "scale_target", 'True, False, a RunningScaler or "log"')
 
 
 def in_words(memory):

@@ -18,11 +18,39 @@ __all__ = ["RunningTransformer"]
 class RunningTransformer(Parameterized, Locked):
     """Base of `RunningScaler` and `RunningEncoder`.
 
-    A subclass has `fit`, `partial_fit`, `transform`, `progressive` and `get_feature_names_out`; what it has learned is
-    `_state`, which is never changed, only replaced.
+    A subclass has `get_feature_names_out`, `_advance(X, wanted)`, which learns from rows and returns them as they are
+    `wanted`, each by what was known then, and `_transformed(X)`, by what is known now. What it has learned is `_state`,
+    which is only replaced.
     """
 
     _state = None
+
+    def fit(self, X: Examples, y: Any = None) -> Self:
+        """Forget everything, then learn from X; return self."""
+        with self._lock.alone:
+            fresh = type(self)(**self.get_params(deep=False))
+            fresh._advance(X, False)
+            self._state = fresh._state
+        return self
+
+    def partial_fit(self, X: Examples, y: Any = None) -> Self:
+        """Learn from some more rows; return self."""
+        self._advance(X, False)
+        return self
+
+    def progressive(self, X: Examples) -> Any:
+        """Learn from the rows one after another, and return each transformed by what was known then."""
+        return self._shown(X, self._advance(X, True))
+
+    def transform(self, X: Examples) -> Any:
+        """X transformed by what is known now."""
+        return self._shown(X, self._transformed(X))
+
+    def _advance(self, X, wanted):
+        raise NotImplementedError
+
+    def _transformed(self, X):
+        raise NotImplementedError
 
     def fit_transform(self, X: Examples, y: Any = None) -> Any:
         """`fit`, then `transform`."""
@@ -60,9 +88,8 @@ class RunningTransformer(Parameterized, Locked):
         if wanted == "default":
             return out
         if validation.is_sparse(out):
-            raise ValueError(
-                f"Sparse rows cannot become a data frame: set_output(transform={wanted!r}) is for dense ones."
-            )
+            raise ValueError(f"Sparse rows cannot become a data frame: set_output(transform={wanted!r}) is for dense "
+                             "ones.")
         return _FRAMES[wanted](out, self.get_feature_names_out(validation.feature_names(X)), X)
 
     @staticmethod

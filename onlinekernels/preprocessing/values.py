@@ -277,10 +277,7 @@ class Table:
             table = cls._of_rows(X, names, name)
         else:
             table = cls._of_array(np.asarray(X), name)
-        for count, what in ((table.length, "sample(s)"), (len(table.columns), "feature(s)")):
-            if count == 0:
-                shape = table.length, len(table.columns)
-                raise ValueError(f"Found array {name} with 0 {what} (shape={shape}) while a minimum of 1 is required.")
+        validation.check_shape((table.length, len(table.columns)), name)
         if table.names is not None and len(set(table.names)) < len(table.names):
             raise ValueError(f"{name} must have columns of different names. Got {table.names!r} instead.")
         return table
@@ -292,17 +289,16 @@ class Table:
         columns, categories = [], []
         for j in range(X.shape[1]):
             column = X.iloc[:, j] if hasattr(X, "iloc") else X[X.columns[j]]
-            kind = getattr(column.dtype, "kind", "O")
+            kind, nullable = getattr(column.dtype, "kind", "O"), {}
             if type(column.dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum"):
                 categories.append(j)
                 columns.append(column.astype(object).tolist() if hasattr(column, "iloc") else column.to_list())
                 continue
             if hasattr(column, "iloc") and not isinstance(column.dtype, np.dtype):
-                if kind in "fiub":  # nullable numbers
-                    column = column.astype("Float64")
+                if kind in "fiub":
+                    nullable = {"dtype": float, "na_value": np.nan}
                 elif kind == "M":  # with a time zone
                     column = column.dt.tz_convert("UTC").dt.tz_localize(None)
-            nullable = {"dtype": float, "na_value": np.nan} if type(column.dtype).__name__ == "Float64Dtype" else {}
             columns.append(_column(column.to_numpy(**nullable)))
         is_numbered = names == tuple(range(len(names)))  # as pandas does without being told
         return cls(columns, X.shape[0], None if is_numbered else names, categories)
@@ -310,16 +306,14 @@ class Table:
     @classmethod
     def _of_rows(cls, rows, names, name):
         """Columns of a list of dictionaries, or of rows in one order."""
-        kinds = set(map(type, rows))
-        if any(hasattr(kind, "to_dict") for kind in kinds):  # rows of a data frame
+        if any(hasattr(kind, "to_dict") for kind in set(map(type, rows))):  # rows of a data frame
             for i, row in enumerate(rows):
                 if getattr(row, "ndim", 1) == 2 or hasattr(row, "columns"):
                     what = "is a data frame; expected one row, such as frame.iloc[0] or a dictionary."
                     raise row_error(TypeError, i, what, name)
             rows = [row.to_dict() if hasattr(row, "to_dict") else row for row in rows]
-            kinds = set(map(type, rows))
-        if not any(issubclass(kind, Mapping) for kind in kinds):
-            return cls._of_sequences(rows, kinds, name)
+        if not any(issubclass(kind, Mapping) for kind in set(map(type, rows))):
+            return cls._of_sequences(rows, name)
         names = tuple(rows[0]) if names is None else names
         known, new = set(names), {}
         for i, row in enumerate(rows):
@@ -333,13 +327,12 @@ class Table:
                    new={key: (i, [row.get(key) for row in rows]) for key, i in new.items()})
 
     @classmethod
-    def _of_sequences(cls, rows, kinds, name):
-        """Columns of a list of rows of these types, none of them a dictionary."""
-        if any(issubclass(kind, np.ndarray) for kind in kinds):
-            if all(isinstance(row, np.ndarray) and row.dtype.kind in "fiub" for row in rows):
-                if len({row.shape for row in rows}) == 1:
-                    return cls._of_array(np.stack(rows), name)
-            rows = [row.tolist() if isinstance(row, np.ndarray) else row for row in rows]
+    def _of_sequences(cls, rows, name):
+        """Columns of a list of rows, none of them a dictionary."""
+        if all(isinstance(row, np.ndarray) and row.dtype.kind in "fiub" for row in rows):
+            if len({row.shape for row in rows}) == 1:
+                return cls._of_array(np.stack(rows), name)
+        rows = [row.tolist() if isinstance(row, np.ndarray) else row for row in rows]
         for i, row in enumerate(rows):
             if not isinstance(row, (list, tuple)):
                 what = f": expected a list, a tuple, an array or a dictionary. Got {type(row).__name__} instead."
@@ -353,15 +346,8 @@ class Table:
     def _of_array(cls, X, name):
         if X.dtype.kind == "c":
             raise ValueError(f"Complex data not supported: {name} must hold real numbers, got dtype {X.dtype}.")
-        if X.ndim != 2:
-            hint = (" Reshape your data with X.reshape(-1, 1) if it has a single feature, or X.reshape(1, -1) if it is "
-                    "a single example." if X.ndim == 1 else "")
-            raise ValueError(f"Expected 2D array for {name}, got {X.ndim}D array instead.{hint}")
+        validation.check_shape(X.shape, name)
         return cls([_column(X[:, j]) for j in range(X.shape[1])], len(X))
-
-    def called(self, names):
-        """The same with these names."""
-        return Table(self.columns, self.length, names, self.categories, self.keyed, self.new)
 
     def in_order(self, names, count, owner, name="X"):
         """The columns of earlier tables, in their order; ValueError if these are others."""
@@ -377,8 +363,8 @@ class Table:
             unknown = [key for key in wrong if key not in right]
             if unknown:
                 known = ", ".join(map(repr, names[:20])) + ", ..." * (len(names) > 20)
-                what = f"{what} {unknown[0]!r}; {owner} is expecting the columns {known}"
-                raise validation.WrongFeatures(f"{name} {what}.")
+                raise validation.WrongFeatures(f"{name} {what} {unknown[0]!r}; {owner} is expecting the columns "
+                                               f"{known}.")
         order = [places[key] for key in names]
         categories = {j for j, place in enumerate(order) if place in self.categories}
         return Table([self.columns[place] for place in order], self.length, names, categories)

@@ -7,12 +7,13 @@ close to its boundary, are removed: what a learner cannot do is stop learning.
 """
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from onlinekernels.base.docstrings import like
+from onlinekernels.base.validation import Real, check_finite, check_not_negative, check_positive
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ArrayLike
@@ -271,11 +272,8 @@ class _Mixtures(NamedTuple):
         candidates = 2 * count + 8
         while missing > 0:
             if drawn > _MOST_CANDIDATES:
-                raise ValueError(
-                    f"Of {drawn} examples only {count - missing} had log-odds of at least {margin} "
-                    "for their own class. Lower 'margin', or set 'components', 'box' and 'widths' "
-                    "so that the classes overlap less."
-                )
+                few = f"Of {drawn} examples only {count - missing} had log-odds of at least {margin} for their own class."
+                raise ValueError(f"{few} Lower 'margin', or let 'components', 'box' and 'widths' overlap less.")
             X, y = self.draw(candidates, rng)
             clear = np.flatnonzero(y * self.log_odds(X) >= margin)[:missing]
             kept.append((X[clear], y[clear]))
@@ -324,34 +322,21 @@ def _stack(blocks):
     return np.concatenate(rows), np.concatenate(labels)
 
 
-def _is_count(value):
-    return isinstance(value, Integral) and not isinstance(value, bool) and value > 0
-
-
-def _is_number(value):
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-
-def _is_range(value):
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
-        return False
-    return all(map(_is_number, value)) and 0 < value[0] <= value[1]
-
-
-_COUNT = "a positive integer", _is_count
-_POSITIVE = "a positive number", lambda value: _is_number(value) and value > 0
-_NOT_NEGATIVE = "a non-negative number", lambda value: _is_number(value) and value >= 0
-_RANGES = {  # what a parameter must be, in words and as a predicate
-    "n": _COUNT, "components": _COUNT, "every": _COUNT, "digits": _COUNT, "box": _POSITIVE, "width": _POSITIVE,
-    "margin": _NOT_NEGATIVE, "drift": _NOT_NEGATIVE, "speed": _NOT_NEGATIVE, "wander": _NOT_NEGATIVE,
-    "turn": ("a finite number", _is_number), "widths": ("two positive numbers, the smaller one first", _is_range),
+_COUNT = Real("a positive integer", lambda value: value > 0)  # of whole numbers
+_RANGES = {  # what a parameter must be
+    "n": _COUNT, "components": _COUNT, "every": _COUNT, "digits": _COUNT, "box": check_positive, "width": check_positive,
+    "margin": check_not_negative, "drift": check_not_negative, "speed": check_not_negative,
+    "wander": check_not_negative, "turn": check_finite,
 }
 
 
-def _check(function, **values):
+def _check(function, widths=(1.0, 1.0), **values):
     for name, value in values.items():
-        expected, holds = _RANGES[name]
-        _require(function, name, value, holds(value), expected)
+        rule = _RANGES[name]
+        is_good = rule.accepts(value) and (rule is not _COUNT or isinstance(value, Integral))
+        _require(function, name, value, is_good, rule.expected)
+    is_pair = isinstance(widths, (tuple, list)) and len(widths) == 2 and all(map(check_positive.accepts, widths))
+    _require(function, "widths", widths, is_pair and widths[0] <= widths[1], "two positive numbers, the smaller one first")
 
 
 def _require(function, name, value, holds, expected):

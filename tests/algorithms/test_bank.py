@@ -15,11 +15,6 @@ from onlinekernels import Bank
 from onlinekernels._core.formulas import vectorized
 import onlinekernels.bank as module_of_bank
 
-try:
-    from _testcapi import remove_mem_hooks, set_nomemory
-except ImportError:  # not every Python comes with it
-    set_nomemory = None
-
 BINARY = ["hinge", "nuhinge", "logistic"]
 REGRESSION = ["squared", "absolute", "quantile", "insensitive", "nuinsensitive", "squaredinsensitive", "huber",
               "nuhuber"]
@@ -80,7 +75,6 @@ def random_case(seed):
 
 @pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")  # random steps may be too large; a bank does not tell
 class TestEqualToSeparateModels:
-
     @each("seed", range(60))
     def test_by_key(self, seed):
         rng, rule, loss, kernel, params = random_case(seed)
@@ -259,7 +253,7 @@ class TestFilesAndPickles:
         bank = Bank(3, **params).partial_fit(X[:400], y[:400], keys=keys[:400])
         if again == "file":
             bank.save(tmp_path / "bank")
-            twin = Bank.load(tmp_path / "bank.npz")
+            twin = (Bank.load if dtype is np.float32 else ok.load)(tmp_path / "bank.npz")
         else:
             twin = pickle.loads(pickle.dumps(bank)) if again == "pickle" else getattr(copy, again)(bank)
         twin._check()
@@ -267,7 +261,7 @@ class TestFilesAndPickles:
         values = twin.progressive(X[400:], y[400:], keys=keys[400:])
         assert pickle.dumps(bank) == before
         assert (values == bank.progressive(X[400:], y[400:], keys=keys[400:])).all()
-        mine, others = bank._to_dict(), twin._to_dict()
+        mine, others = bank.__getstate__()["learned"], twin.__getstate__()["learned"]
         assert repr(twin) == repr(bank) and repr(mine["params"]) == repr(others["params"])
         assert all(mine[name] == others[name] for name in ("dtype", "keys", "labels"))
         for name, array in mine["models"].items():
@@ -393,7 +387,6 @@ class TestRefusals:
             bank.partial_fit(np.ones((2, 1), dtype=np.float32), [1.0, 1e60])
         assert bank.t_.tolist() == [1, 0]
 
-# ---- Faults, signals, threads, forks --------------------------------------------------------------------
 
 ROWS = np.random.default_rng(7).normal(size=(240, 3))
 SIDES = np.where(ROWS[:, 0] > 0, 1, 0)
@@ -419,7 +412,7 @@ def learn_some(name, bank, first, last):
 
 def contents(bank):
     """All that is learned, to be compared."""
-    learned = bank._to_dict()
+    learned = bank.__getstate__()["learned"]
     if learned is None:
         return None
     arrays = {name: array.tobytes() for name, array in learned["models"].items()}
@@ -444,33 +437,6 @@ class BankCall(Call):
             super().look(frame, event, called)
 
 
-class ObjectInCore:
-    """Python's n-th request for memory from where the compiled part begins is refused, whatever it is for."""
-
-    at_work = None
-
-    def __init__(self, n):
-        self.n = n
-
-    def start(self):
-        ObjectInCore.at_work = self
-
-    def stop(self):
-        ObjectInCore.at_work = None
-
-
-class RefusedModels(module_of_bank.Models):
-    def visit(self, *arguments, **keywords):
-        visit, fault = super().visit, ObjectInCore.at_work
-        if fault is None:
-            return visit(*arguments, **keywords)
-        set_nomemory(fault.n, fault.n + 1)
-        try:
-            return visit(*arguments, **keywords)
-        finally:
-            remove_mem_hooks()
-
-
 def strikes(name, fault):
     """Let a fault strike while a bank learns: all rows of a call are learned, or none, and it goes on.
 
@@ -486,8 +452,7 @@ def strikes(name, fault):
                 learn_some(name, bank, done, end)
             finally:
                 fault.stop()
-        except (KeyboardInterrupt, MemoryError, SystemError) as error:  # NumPy may fail without saying so
-            assert not isinstance(error, SystemError) or isinstance(fault, ObjectInCore)
+        except (KeyboardInterrupt, MemoryError) as error:
             struck = True
             bank._check()
             learned = 0 if bank._models is None else int(bank.t_.sum()) - done
@@ -518,14 +483,6 @@ class TestFaults:
                 place += 1 if self.THOROUGH else stride
             assert place > 10
 
-    @pytest.mark.skipif(set_nomemory is None, reason="needs _testcapi")
-    def test_any_request_for_memory_of_the_core_may_be_refused(self, monkeypatch):
-        monkeypatch.setattr(module_of_bank, "Models", RefusedModels)
-        for name in BANKS:
-            place = 1
-            while strikes(name, ObjectInCore(place)):
-                place += 1
-            assert place > 10
 
     def test_pieces_of_a_call(self, monkeypatch):
         """Cut into pieces, a call learns the same; a model that has failed stays where it is."""

@@ -63,7 +63,7 @@ STREAMS = [ok.SILK(), ok.NORMA("squared", scale_target=True), ok.SVMD("multiclas
            ok.SILK("multiclass_logistic", offset=True), ok.NORMA("multiclass_squared"), ok.ILK("nunovelty"),
            ok.PassiveAggressive("insensitive"), ok.Projection("hinge", radius=3.0), ok.Perceptron(), ok.ALMA(),
            ok.VotedPerceptron(), ok.LASVM(), ok.Forgetron(budget=60), ok.KRLS(noise="auto"),
-           ok.KRLS("multiclass_squared", budget=20), ok.Projectron(),]
+           ok.KRLS("multiclass_squared", budget=20), ok.Projectron()]
 
 
 def targets_of(model):
@@ -137,9 +137,6 @@ def test_defaults_of_sparse_rows():
             parts.partial_fit(rows[part], y[part])
         assert isinstance(whole.kernel_, ok.Gaussian) and whole.kernel_.width == parts.kernel_.width < 5.0
         np.testing.assert_allclose(parts.decision_function(rows), whole.decision_function(rows), atol=1e-9)
-
-
-# ---- Offsets ---------------------------------------------------------------------------------------------------
 
 
 def test_a_linear_kernel_has_an_offset_unless_told():

@@ -124,8 +124,6 @@ def test_labels_come_back_as_they_went_in(name, tmp_path):
     [1, float("inf"), 2],
     np.array([1, complex("nan"), 2j]),
 ], ids=repr)
-
-
 def test_what_is_missing_is_refused(loss, missing):
     good = ok.NORMA(loss, "linear").fit(X[:2], [1, 2])
     for call in (lambda: ok.NORMA(loss).fit(X[:3], missing), lambda: good.partial_fit(X[:3], missing),
@@ -138,31 +136,6 @@ def test_what_is_missing_is_refused(loss, missing):
 
 class TestOrder:
     """`classes_` is sorted whatever was called, also with labels that join late, and columns follow."""
-
-    @each("how", ["fit", "partial_fit", "progressive", "learn_one"])
-    @each("make", [lambda: ok.SILK("multiclass_logistic"), lambda: ok.KRLS("multiclass_squared"),
-                   lambda: ok.Smoother("multiclass_squared"), lambda: ok.OnlineKernelClassifier("low"),
-                   lambda: ok.SelfTuned("multiclass_squared")], ids=["SILK", "KRLS", "Smoother", "default", "SelfTuned"])
-    def test_classes_are_sorted_and_two_have_one_score(self, make, how):
-        rng = np.random.default_rng(0)
-        points = rng.normal(size=(40, 2))
-        y = np.where(points[:, 0] > 0, "c", "b")
-        y[:2] = "c", "b"
-        model = make()
-        if how == "learn_one":
-            for x, label in zip(points, y, strict=True):
-                model.learn_one(x, label)
-        else:
-            getattr(model, how)(points, y)
-        assert model.classes_.tolist() == ["b", "c"]
-        scores, predicted = model.decision_function(points), model.predict(points)
-        assert scores.shape == (40,) and (predicted == model.classes_[(scores > 0).astype(int)]).all()
-        if hasattr(model, "predict_proba"):
-            assert (model.classes_[model.predict_proba(points).argmax(axis=1)] == predicted).all()
-        found = model.progressive([[9.0, 9.0], [9.0, 9.0]], ["a", "a"])  # which joins late, and comes first
-        assert model.classes_.tolist() == ["a", "b", "c"] and found.shape == (2, 3) and found[0, 0] <= 0.0
-        scores = model.decision_function(points)
-        assert scores.shape == (40, 3) and (model.classes_[scores.argmax(axis=1)] == model.predict(points)).all()
 
     def test_labels_that_cannot_be_compared_keep_their_order(self):
         model = ok.SILK("multiclass_hinge").partial_fit(np.eye(3), ["b", 1, "a"])

@@ -10,7 +10,6 @@ import onlinekernels as ok
 
 X = np.random.default_rng(0).normal(size=(12, 2))
 Y = np.array(list("abcabcabcabc"))
-TREE = ok.Taxonomy({"a": "v", "b": "v", "c": "root", "v": "root"})
 
 
 def test_taxonomy_against_its_definition():
@@ -35,7 +34,7 @@ def test_taxonomy_against_its_definition():
     np.testing.assert_allclose(outputs.kappa_times(scores), kappa @ scores, rtol=1e-13)
 
 
-def test_labels_from_matrices_and_callables():
+def test_labels_from_matrices_and_callables(tmp_path):
     names, rng = ["x", 3, "y", 2.5], np.random.default_rng(4)
     Delta, Phi = rng.uniform(size=(4, 4)) * (1 - np.eye(4)), rng.normal(size=(4, 2))
     kappa = Phi @ Phi.T                                 # of rank 2
@@ -62,31 +61,8 @@ def test_labels_from_matrices_and_callables():
     for _ in range(3):
         model.partial_fit(np.eye(3), ["x", "y", 3])
     assert sorted(asked, key=str) == sorted([(a, b) for a in names for b in names], key=str)    # once
-
-
-@each("kernel", ["gaussian", "linear", ok.AdditiveExponential()], ids=repr)
-@each("loss", ["graph_hinge", "nu_graph_hinge", "multiclass_hinge", "multiclass_logistic"])
-@each("given", ["matrices", "callables"])
-def test_a_taxonomy_as_labels_of_ones_own(tmp_path, given, loss, kernel):
-    names = TREE.names()
-    distance, between = TREE.distance, TREE.kernel
-    if given == "matrices":
-        distance, between = ([[of(a, b) for b in names] for a in names] for of in (distance, between))
-    own = ok.Labels(names, distance=distance, kernel=between)
-    rng = np.random.default_rng(5)
-    points, y = rng.normal(size=(60, 2)), rng.choice(names, 60)
-    for make in (lambda labels: ok.NORMA(loss, kernel, step=0.3, labels=labels, offset=True, budget=30),
-                 lambda labels: ok.SVMD(loss, kernel, labels=labels),
-                 lambda labels: ok.SILK(loss, kernel, labels=labels, budget=20)):
-        if loss == "multiclass_logistic" and isinstance(make(own), ok.SILK):
-            continue
-        mine, tree = make(own), make(TREE)
-        np.testing.assert_allclose(mine.progressive(points, y), tree.progressive(points, y), rtol=1e-11, atol=1e-12)
-        np.testing.assert_allclose(mine.norm_, tree.norm_, rtol=1e-10)
-        mine.save(tmp_path / "m.npz")                   # a callable as the matrix that it gave
-        twin = ok.load(tmp_path / "m.npz")
-        np.testing.assert_array_equal(twin.labels.kernels(), own.kernels())
-        np.testing.assert_array_equal(twin.progressive(points, y), mine.progressive(points, y))
+    model.save(tmp_path / "m.npz")  # a callable as the matrix that it gave
+    np.testing.assert_array_equal(ok.load(tmp_path / "m.npz").labels.distances(), Delta)
 
 
 @each("labels, words", [
@@ -119,8 +95,6 @@ def test_a_taxonomy_as_labels_of_ones_own(tmp_path, given, loss, kernel):
     (ok.Labels(list("abc"), kernel=[[1, 2, 0], [2, 1, 0], [0, 0, 1]]), "positive semidefinite"),
     (ok.Labels(list("abc"), kernel=[[2, 1, 0], [0, 2, 0], [0, 0, 1]]), "symmetric"),
 ], ids=str)
-
-
 def test_structures_that_make_no_sense_are_refused_at_the_first_fit(labels, words):
     model = ok.NORMA(ok.GraphHinge(), labels=labels)
     before = pickle.dumps(model)
@@ -199,8 +173,6 @@ def test_paths_give_the_tree_of_their_prefixes(labels, options, tmp_path):
     (["a/b", "a-b"], lambda label: label.replace("-", "/").split("/"), "'a/b' and 'a-b' of from_paths have one path"),
     (["a/b", ""], lambda label: label.split("/") if label else [], "'' of from_paths has no path"),
 ])
-
-
 def test_paths_that_are_no_paths_are_refused(labels, split, words):
     with pytest.raises(ValueError, match=words):
         ok.Taxonomy.from_paths(labels, split)

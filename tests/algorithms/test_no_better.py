@@ -64,9 +64,6 @@ def test_who_learns_does_not():
         assert not warned(model.fit, X, y), (model, y)
 
 
-# ---- A margin out of reach, K before (17) ---------------------------------------------------------------------
-
-
 def noisy(n, scale=1.0):
     rng = np.random.default_rng(0)
     X = scale * rng.normal(size=(n, 2))
@@ -77,8 +74,6 @@ def noisy(n, scale=1.0):
                          (lambda: ok.NORMA(ok.Novelty(3.0), ok.Gaussian(1.0), step=0.5, regularization=0.5), 2.0),
                          (lambda: ok.SVMD(ok.Hinge(3.0), ok.Gaussian(1.0), regularization=0.5), 2.0),
                          (lambda: ok.ILK(ok.Hinge(3.0), ok.Gaussian(1.0), regularization=0.5, penalty=1.2), 2.4),])
-
-
 def test_a_margin_out_of_reach_is_a_warning(model, largest):
     """rho > X^2 / lambda: no f(x) can be so large, all examples are margin errors, and all are kept."""
     X, y = noisy(150)

@@ -163,8 +163,6 @@ def learned(model):
     (Broken(), FloatingPointError, r"Row 1 of X cannot be learned: derivative\(0.[0-9]*, 1\) of Broken is nan"),
     (Raising(), KeyError, "no slope here"),
 ])
-
-
 @each("make", [ok.ILK, ok.SILK, ok.PassiveAggressive])
 def test_nothing_is_learned_from_a_row_whose_loss_fails(make, loss, kind, words):
     model = make(loss, ok.Gaussian(1.0), offset=True)
@@ -199,8 +197,6 @@ HINGE, NEGATIVE = pair("hinge")[0], Own("binary", LOSSES["hinge"][0][1], lambda 
     (lambda: ok.ILK(HINGE, step=ok.MetaDescent()), "step=MetaDescent does not adapt implicit steps of Own()"),
     (lambda: ok.PassiveAggressive(NEGATIVE, variant="PA-II"), "its loss is squared, and value(0, 1) of Own is -1 < 0"),
 ])
-
-
 def test_combinations_without_sense(model, words):
     with pytest.raises(ValueError) as caught:
         model().partial_fit([[0.0], [1.0]], [1, -1])

@@ -11,7 +11,7 @@ from onlinekernels import SelfTuned
 from onlinekernels._core.combiners import LeastSquares
 from onlinekernels.algorithms import evidence as metrics
 from onlinekernels.algorithms import selftuned
-from onlinekernels.algorithms.evidence import Evidence, Features, minimize
+from onlinekernels.algorithms.evidence import descend, Evidence, Features
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(460, 4))
@@ -23,10 +23,17 @@ LABELS[:150][LABELS[:150] == "three"] = "two"  # the third joins later, in the m
 WEIGHTS = RNG.choice([0.0, 0.5, 1.0, 2.0], size=460)
 TASKS = {"numbers": (None, NUMBERS, None), "several": ("squared", SEVERAL, WEIGHTS), "classes": ("multiclass_squared",
                                                                                                  LABELS, None),
-         "weighted classes": ("multiclass_squared", LABELS, WEIGHTS),}
+         "weighted classes": ("multiclass_squared", LABELS, WEIGHTS)}
 
 
-# ---- The evidence ----------------------------------------------------------------------------------------------------
+def minimize(function, start, steps):
+    """What `descend` returns when all of its steps are done."""
+    work = descend(function, start, steps)
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
 
 
 def by_differences(function, q, step=1e-5):
@@ -45,9 +52,6 @@ def test_gradient_of_the_evidence():
                 expected = by_differences(function, q)
                 assert np.abs(gradient - expected).max() < 1e-6 * max(1.0, np.abs(expected).max())
                 assert value == function(q)[0]
-
-
-# ---- The descent -----------------------------------------------------------------------------------------------------
 
 
 def test_descent():
@@ -69,9 +73,6 @@ def test_descent():
     assert (np.diff(values) <= 0).all()
     assert values[0] == valley(np.array([-1.2, 1.0]))[0]  # never up, and no step is none
     assert np.array_equal(minimize(lambda x: (0.0, 0.0 * x), np.ones(2), 5)[0], np.ones(2))
-
-
-# ---- Features --------------------------------------------------------------------------------------------------------
 
 
 def test_features():
@@ -100,9 +101,6 @@ def test_features():
             Features.restored({**features.state(), name: value[:3]}, 7)
     with pytest.raises(ValueError, match="order"):
         Features.restored({**features.state(), "knots": -features.knots}, 7)
-
-
-# ---- The combination -------------------------------------------------------------------------------------------------
 
 
 def one_by_one(scores, Y, counts, memory, prior, shared, origin):
@@ -151,25 +149,6 @@ def test_combination_is_least_squares():
 
 
 # ---- A learner like all others ---------------------------------------------------------------------------------------
-
-
-def test_damaged_states_are_refused():
-    model = SelfTuned(window=120, budget=20).partial_fit(X[:198], SEVERAL[:198])  # while a refresh is under way
-    state = model._state.to_dict()
-    model._restored(state)
-    damages = {"t": -1, "clock/due": 1.5, "clock/oldest": 199, "pending/t": 199, "pending/until": 99,
-               "members/own/status": 3, "kept/X": np.zeros((3, 9)), "kept/y": np.full((120, 2), np.nan),
-               "losses": -np.ones((4, 2)), "combiner/products": np.zeros((2, 9, 9)),
-               "members/own/metric/unit": np.zeros(2), "members/own/metric/axes": np.eye(3),
-               "intervals/innovations": np.zeros((999, 2)), "history/times": np.zeros(1, dtype=int),
-               "history/seen": np.zeros((1, 2, 7))}
-    for name, value in damages.items():
-        assert name in state["learned"]
-        with pytest.raises((ValueError, KeyError)):
-            model._restored({**state, "learned": {**state["learned"], name: value}})
-    for name, value in (("n_features", 3), ("targets", 1), ("labels", {"order": [], "fixed": False})):
-        with pytest.raises((ValueError, KeyError)):
-            model._restored({**state, name: value})
 
 
 def test_a_refresh_comes_in_steps():
@@ -323,3 +302,15 @@ def test_a_kernel_that_is_no_better_does_not_replace_what_remembers_more():
     # by rows of which another feature tells
     model.set_params(frozen=True).partial_fit(X[300:], np.sin(5 * X[300:, 2])).refresh()
     assert all(model._state.backend.members[k] is not members[k] for k in (0, 1))
+
+
+def test_memory_follows_the_rows_that_came_not_the_window():
+    """33 million rows of three features and a target would take more than a gigabyte."""
+    model = SelfTuned(window=33_000_000, budget=20).partial_fit(X[:150], NUMBERS[:150])
+    assert model._state.backend.kept_array.nbytes < 1e5
+    small = SelfTuned(window=100, budget=20)
+    for begin, end in zip([*range(140), 140], [*range(1, 141), 300], strict=True):  # the ring grows, and goes round
+        small.partial_fit(X[begin:end], NUMBERS[begin:end])
+        small = pickle.loads(pickle.dumps(small)) if end % 60 == 0 else small
+    whole = SelfTuned(window=100, budget=20).partial_fit(X[:300], NUMBERS[:300])
+    np.testing.assert_allclose(small.predict(X), whole.predict(X), rtol=1e-9)

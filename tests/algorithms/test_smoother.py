@@ -9,7 +9,7 @@ from small_models import in_chunks
 import onlinekernels as ok
 from onlinekernels import Gaussian, Laplacian, Recent, Reservoir, RunningScaler, Smoother
 from onlinekernels._core.schema import restore, state_of
-from onlinekernels._core.smoother import LocalRows
+from onlinekernels._core.smoother import Smoothing
 from onlinekernels._core.transforms import Ranks
 from onlinekernels.losses import as_loss
 
@@ -131,7 +131,7 @@ def test_running_ranks():
     values = rng.integers(0, 12, size=(400, 2)).astype(float)
     for size, memory in ((500, 0), (50, 0), (30, 60)):
         ranks, kept = Ranks(2, size, memory, 7), {}
-        found = np.concatenate([ranks.advance(values[i : i + 23]) for i in range(0, 400, 23)])
+        found = np.concatenate([ranks.ranks(values[i : i + 23], learns=True) for i in range(0, 400, 23)])
         slots = kept_slots(400, Reservoir(size, memory or None, 7))
         for t, slot in enumerate(slots):
             there = values[list(kept.values())].reshape(-1, 2)
@@ -142,39 +142,14 @@ def test_running_ranks():
         ranks._check()
         again = Ranks(2, size, memory, 7)
         restore(again, state_of(ranks))
-        assert np.array_equal(again.advance(values), ranks.advance(values))
+        assert np.array_equal(again.ranks(values, learns=True), ranks.ranks(values, learns=True))
     for damage in ({"t": -1}, {"t": 1.0}, {"rows": np.zeros((3, 2))}, {"rows": np.full((30, 2), np.nan)}):
         with pytest.raises(ValueError):
             restore(again, {**state_of(ranks), **damage})
 
 
-def test_reservoirs_are_uniform():
-    counts = np.zeros(400)
-    for seed in range(300):
-        rows = LocalRows("density", 1, 1, 1.0, False, 20, True, 0, seed)
-        rows.learn(np.arange(400.0)[:, None], np.zeros((400, 1)), np.ones(400), np.zeros((400, 1)), np.zeros((400, 1)))
-        counts[(rows.points[:20, 0] + rows.origin[0]).astype(int)] += 1
-    assert counts.reshape(8, 50).sum(axis=1) == pytest.approx(np.full(8, 750), rel=0.12)
-    fading = LocalRows("density", 1, 1, 1.0, False, 200, True, 1000, 1)
-    fading.learn(np.arange(9000.0)[:, None], np.zeros((9000, 1)), np.ones(9000), np.zeros((9000, 1)),
-                 np.zeros((9000, 1)))
-    assert 700 < np.mean(9000 - fading.points[:200, 0]) < 1300
-
-
-def test_damaged_states_are_refused():
-    for loss, y, damages in (
-        ("multiclass_squared", LABELS, {"n_seen": 1, "rows/values": np.full((N, 1), 0.5)}),
-        ("squared", SEVERAL, {"intervals/innovations": np.ones((4, 3)), "rows/running_errors": -np.ones(3)}),
-        (ok.NuNovelty(), None,
-         {"past/t": -3, "rows/t": N + 1, "rows/points": np.zeros((N, 9)), "rows/weights": -np.ones(N)}),
-    ):
-        model = Smoother(loss, Gaussian(1.0)).partial_fit(X, y)
-        state = model._state.to_dict()
-        model._restored(state)
-        for name, value in damages.items():
-            assert name in state["learned"]
-            with pytest.raises((ValueError, KeyError)):
-                model._restored({**state, "learned": {**state["learned"], name: value}})
+def local_rows(task, n_features, **arguments):
+    return Smoothing(task, {"n_features": n_features, "targets": 1, "city_block": False, **arguments}, 0.0)
 
 
 @pytest.mark.parametrize("features", [1, 8, 32, 33])
@@ -182,22 +157,21 @@ def test_distances_and_neighbours(features):
     """Of few features and many; while slots are taken again, units change, and a state is restored."""
     rng = np.random.default_rng(features)
     rows, said = rng.normal(size=(300, features)), rng.normal(size=(300, 1))
-    local = LocalRows("numbers", features, 1, 0.5, False, 150, neighbour=5)
+    local = local_rows("numbers", features, rate=0.5, size=150, neighbour=5)
     for n, m in itertools.product((1, 15, 16, 17, 50), (1, 3, 4, 9)):
-        some, few = rows[100 : 100 + m], LocalRows("numbers", features, 1, 0.5, False, 150)
-        few.learn(rows[:n], said[:n], np.ones(n), np.zeros((n, 1)), np.zeros((n, 1)))
-        assert np.allclose(few.distances(some), ((some[:, None] - rows[:n]) ** 2).sum(axis=2), rtol=0, atol=1e-11)
+        some, few = rows[100 : 100 + m], local_rows("numbers", features, rate=0.5, size=150)
+        few.learn(rows[:n], said[:n])
+        assert np.allclose(few.rows.distances(some), ((some[:, None] - rows[:n]) ** 2).sum(axis=2), rtol=0, atol=1e-11)
     for begin, end in ((0, 1), (1, 90), (90, 230)):
-        local.learn(rows[begin:end], said[begin:end], np.ones(end - begin), np.zeros((end - begin, 1)),
-                    np.zeros((end - begin, 1)))
+        local.learn(rows[begin:end], said[begin:end])
         local._check()
-    local.take_rescaled(local.rescaled(np.full(features, 2.0)))
-    local.learn(2 * rows[230:250], said[230:250], np.ones(20), np.zeros((20, 1)), np.zeros((20, 1)))
+    local.rows.take_rescaled(local.rows.rescaled(np.full(features, 2.0)))
+    local.learn(2 * rows[230:250], said[230:250])
     local._check()
-    other = LocalRows("numbers", features, 1, 0.5, False, 150, neighbour=5)
+    other = local_rows("numbers", features, rate=0.5, size=150, neighbour=5)
     other.restore(local.state())
-    found = local.scores(2 * rows[250:], 1)[0]
-    assert np.array_equal(found, other.scores(2 * rows[250:], 1)[0])
+    found = local.scores(2 * rows[250:])[0]
+    assert np.array_equal(found, other.scores(2 * rows[250:])[0])
     distances = 4 * ((rows[250:, None] - rows[100:250]) ** 2).sum(axis=2)
     shares = np.exp(-0.5 * (distances - distances.min(axis=1, keepdims=True)) / np.sort(distances, axis=1)[:, 4:5])
     assert np.allclose(found[:, 0], shares @ said[100:250, 0] / shares.sum(axis=1), rtol=0, atol=1e-8)

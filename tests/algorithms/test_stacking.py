@@ -394,6 +394,39 @@ def test_fitted_members_that_do_not_agree():
             Stacking(model.members)._restored({**state, "learned": {**state["learned"], name: value}})
 
 
+class Refusing(ok.Loss):
+    """A loss that refuses all rows."""
+
+    def __init__(self, task):
+        self.task = task
+
+    def derivative(self, score, y):
+        raise ValueError("never")
+
+
+@pytest.mark.parametrize("kind", [Stacking, Hedge])
+@pytest.mark.parametrize("split", [[0, 300], [0, 7, 8, 150, 300]], ids=["one call", "several calls"])
+def test_where_all_members_are_disabled_the_running_mean_or_the_most_frequent_class_is_answered(kind, split):
+    for task, y in (("regression", 50.0 + NUMBERS), ("binary", np.where(X[:, 0] > -0.5, "often", "seldom"))):
+        model, said = kind([ok.NORMA(Refusing(task)), ok.NORMA(Refusing(task), "linear")]), []
+        for begin, end in zip(split[:-1], split[1:], strict=True):
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                said.append(model.progressive(X[begin:end], y[begin:end], return_labels=True)[1])
+            assert any("All members are disabled, and the ensemble answers the " in str(one.message) for one in warned)
+        said = np.concatenate(said)
+        if task == "regression":
+            np.testing.assert_allclose(said[1:], np.cumsum(y)[:-1] / np.arange(1, N), rtol=1e-12)
+            np.testing.assert_allclose(model.predict(X), np.full(N, y.mean()), rtol=1e-12)
+        else:
+            so_far = np.cumsum(y == "often")
+            ahead = 2 * so_far[:-1] - np.arange(1, N)
+            assert (said[1:][ahead != 0] == np.where(ahead > 0, "often", "seldom")[ahead != 0]).all()
+            np.testing.assert_allclose(model.predict_proba(X)[:, 0], (y == "often").mean(), atol=1e-9)
+        copied = pickle.loads(pickle.dumps(ok.Stacking([ok.SILK("squared")]).partial_fit(X, NUMBERS)))
+        assert copied._state.backend.baseline[0] == N
+
+
 def test_a_disabled_member_begins_anew():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(2200, 2))

@@ -73,9 +73,6 @@ def check_exact(model, plain, found, weights):
         assert deviation * (becomes[2] - becomes[1]) / 2e-4 == pytest.approx(width, rel=1e-5)
 
 
-# ---- Learning that goes wrong ----------------------------------------------------------------------------------
-
-
 @each("model, y, word", [
     (ok.NORMA("squared", "linear", step=0.5), Y, "diverges"),
     (ok.NORMA("squared", "linear", step=0.5), TWO, "diverges"),
@@ -93,9 +90,6 @@ def test_a_loss_that_explodes_is_told_once(model, y, word):
     (warning,) = [w for w in said if w.category is ok.LearningWarning]
     assert word in str(warning.message) and "scale_target=True" in str(warning.message)
     assert warning.filename == __file__
-
-
-# ---- "log" ----------------------------------------------------------------------------------------------------------
 
 
 SKEWED = np.exp(2 * np.sin(X[:, 0]) + 3 + 0.3 * RNG.normal(size=200)) * np.where(X[:, 1] > 1.5, -1.0, 1.0)

@@ -35,16 +35,6 @@ def test_arrays_of_zeros_and_of_enormous_numbers_are_refused_or_work(tmp_path):
     storm(0, tmp_path, 0)
 
 
-def test_the_same_seed_makes_the_same_files(tmp_path):
-    first, second = (mutations.Storm(7, tmp_path) for _ in range(2))
-    for _ in range(30):
-        files = []
-        for storm in (first, second):
-            header, arrays = mutations.mutated(*storm.files[storm.rnd.randrange(9)], storm.files, storm.rnd)
-            files.append((repr(header), {name: array.tobytes() for name, array in arrays.items()}))
-        assert files[0] == files[1]
-
-
 @each("fault", [AssertionError, IndexError, TypeError, MemoryError])
 def test_a_fault_is_found(tmp_path, monkeypatch, fault):
     """A loader that lets a broken model through, and one that raises something else, are both caught."""

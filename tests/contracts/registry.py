@@ -16,9 +16,12 @@ except ImportError:
 
 CHUNKS = [1, 30, 1, 60, 1, 1, 40, 20]
 ROWS = sum(CHUNKS)
+# What models show
+METHODS = ("predict", "decision_function", "score_samples", "predict_proba", "predict_interval", "transform")
+ATTRIBUTES = ("t_", "count_", "classes_", "support_vectors_", "dual_coef_", "coef_", "intercept_", "n_terms_", "knots_",
+              "norm_", "step_", "margin_", "width_", "offset_", "noise_", "weights_", "errors_", "relevance_", "mean_",
+              "scale_", "n_features_in_", "feature_names_in_", "components_", "columns_")
 
-
-# ---- Models and streams -------------------------------------------------------------------------
 
 # Multiples of 1/8: inner products are exact, and results do not depend on where a stream is cut.
 RNG = np.random.default_rng(5)
@@ -163,6 +166,9 @@ KINDS = {
     "projecting": Kind(lambda: ok.NORMA("squared", G, budget=ok.Projecting(24), step=0.2), "numbers"),
     "projecting labels": Kind(lambda: ok.NORMA("multiclass_logistic", G, budget=ok.Projecting(9), step=0.3), "letters"),
     "quantized": Kind(lambda: ok.NORMA("squared", G, budget=ok.Quantized(0.9, 24), step=0.2), "numbers"),
+    "absorbing": Kind(lambda: ok.PassiveAggressive("hinge", G, budget=ok.Absorbing(24))),
+    "random removal by importance": Kind(
+        lambda: ok.NORMA("hinge", G, budget=ok.RandomRemoval(30, bound=0.3, importance=True), step=0.3)),
     "forgetron": Kind(lambda: ok.Forgetron(G, budget=24)),
     "projectron": Kind(lambda: ok.Projectron(G, aggressive=True, budget=24)),
     "fading": Kind(lambda: ok.NORMA("squared", G, step=0.5, regularization=1.99), "numbers"),
@@ -173,8 +179,6 @@ KINDS = {
     "ilk": Kind(lambda: ok.ILK("squared", G, exact=True, budget=9), "numbers"),
     "svmd": Kind(lambda: ok.SVMD("squared", G, exact_norms=True, budget=9, offset=True), "numbers"),
     "svmd labels": Kind(lambda: ok.SVMD("multiclass_logistic", G, offset=True), "letters"),
-    "per feature": Kind(lambda: ok.NORMA("multiclass_logistic", "linear", step=ok.MetaDescent(per_feature=True)),
-                        "letters"),
     "pa": Kind(lambda: ok.PassiveAggressive("insensitive", G, budget=ok.Recent(9)), "numbers"),
     "projection": Kind(lambda: ok.Projection("absolute", G, radius=1.5, budget=9), "numbers"),
     "alma": Kind(lambda: ok.ALMA(G)),
@@ -206,8 +210,7 @@ KINDS = {
     "nystroem": Kind(lambda: ok.NORMA("squared", ok.Nystroem(G, 20), step=0.2), "numbers"),
     "nystroem labels": Kind(lambda: ok.NORMA("multiclass_hinge", ok.Nystroem(G, 9) + ok.Nystroem(ok.Gaussian(2.0), 12)),
                             "letters"),
-    "nystroem sparse": Kind(lambda: ok.NORMA("squared", ok.Nystroem(ok.Polynomial(2), 12),
-                                             step=ok.MetaDescent(per_feature=True)),
+    "nystroem sparse": Kind(lambda: ok.NORMA("squared", ok.Nystroem(ok.Polynomial(2), 12), step=ok.MetaDescent()),
                             "numbers", "sparse"),
     # Scaled
     "scaled": Kind(lambda: ok.NORMA("squared", G, scale=True, scale_target=True, budget=9), "numbers"),

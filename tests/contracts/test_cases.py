@@ -7,8 +7,6 @@ from cases import covering_rows, each
 
 @pytest.mark.parametrize("sizes, strength",
                          [([3, 4, 2], 2), ([5, 5, 5, 5], 2), ([2] * 9, 2), ([4, 3, 3, 2], 3), ([7, 3], 1), ([6], 2)])
-
-
 def test_any_choices_meet_in_few_rows(sizes, strength):
     rows = covering_rows(sizes, strength)
     strength = min(strength, len(sizes))

@@ -2,21 +2,19 @@
 import copy
 import inspect
 import pickle
+import re
 
 import numpy as np
 import pytest
 
 import onlinekernels as ok
-from contracts.registry import CHUNKS, KINDS, LETTERS, NEW, POINTS, ROWS, SIGNS, WORDS, Own, Transformer, near, overlap
+from contracts.registry import (ATTRIBUTES, CHUNKS, KINDS, LETTERS, METHODS, NEW, POINTS, ROWS, SIGNS, WORDS, Own,
+                                Transformer, near, overlap)
 
 pytestmark = pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")
 ENDS = np.cumsum(CHUNKS).tolist()
 HALF = ENDS[3]
 LEARNERS = [name for name, kind in KINDS.items() if not isinstance(kind, Transformer)]
-METHODS = ("predict", "decision_function", "score_samples", "predict_proba", "predict_interval", "transform")
-ATTRIBUTES = ("t_", "count_", "classes_", "support_vectors_", "dual_coef_", "coef_", "intercept_", "n_terms_", "knots_",
-              "norm_", "step_", "margin_", "width_", "offset_", "noise_", "weights_", "errors_", "relevance_", "mean_",
-              "scale_", "n_features_in_", "feature_names_in_", "components_", "columns_")
 every_kind = pytest.mark.parametrize("name", KINDS)
 every_learner = pytest.mark.parametrize("name", LEARNERS)
 
@@ -97,8 +95,7 @@ def assert_near(name, one, other, tolerance=1e-9):
 
 @every_kind
 def test_chunks_are_rows_however_they_are_cut(name):
-    """One row by learn_one, one row as a chunk, all rows at once: the same function, and the same answers before each
-    row."""
+    """One row by learn_one, as a chunk, and all rows at once: the same function, the same answers before each row."""
     kind = KINDS[name]
     one_by_one = learned(name, cuts=range(1, ROWS + 1))
     assert kind.learned_by(one_by_one) == ROWS
@@ -249,9 +246,6 @@ def test_what_is_shown_is_a_copy(name):
     assert_same(name, model, before)
 
 
-# ---- Parameters ------------------------------------------------------------------------------------------------
-
-
 @every_kind
 def test_a_clone_has_the_parameters_and_nothing_else(name):
     model = learned(name, 0, HALF)
@@ -274,9 +268,6 @@ def test_fit_forgets(name):
     y = y_of(kind, 0, HALF)
     once, again = kind.make().fit(kind.points(0, HALF), y), learned(name).fit(kind.points(0, HALF), y)
     assert_same(name, once, again)
-
-
-# ---- Refusals --------------------------------------------------------------------------------------------------
 
 
 def bad_calls(kind):
@@ -343,9 +334,6 @@ def test_a_refused_call_says_why_and_changes_nothing(name):
     assert_same(name, learned(name, model=fresh), model)
 
 
-# ---- Weights ---------------------------------------------------------------------------------------------------
-
-
 @every_learner
 def test_weights_of_one_are_none_and_weights_belong_to_their_rows(name):
     kind = KINDS[name]
@@ -358,9 +346,6 @@ def test_weights_of_one_are_none_and_weights_belong_to_their_rows(name):
         parts.partial_fit(kind.points(first, last), y_of(kind, first, last), sample_weight=weights[first:last])
     assert_near(name, parts, whole)
     assert not np.allclose(kind.scores(whole), kind.scores(kind.make().partial_fit(X, y)), rtol=1e-6, atol=1e-9)
-
-
-# ---- Evaluation, river ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name",
@@ -397,9 +382,6 @@ def test_wrapped_for_river_it_is_the_same_model(name):
                 twin.predict(X[i - 9 : i - 8])[0], rel=1e-9, abs=1e-12)
 
 
-# ---- Labels ----------------------------------------------------------------------------------------------------
-
-
 PAIRS = {"booleans": (False, True), "words": ("ham", "spam"), "floats": (0.25, 0.5), "large": (-(2**40), 2**40),
          "minus zero": (-1, 0), "zero one": (0, 1), "one two": (1, 2), "unsigned": (np.uint8(0), np.uint8(1)),
          "empty": ("", "a"), "bytes": (b"a", b"b"), "dates": (np.datetime64("2020-01-01"), np.datetime64("2021-01-01")),
@@ -407,7 +389,7 @@ PAIRS = {"booleans": (False, True), "words": ("ham", "spam"), "floats": (0.25, 0
 MANY = {"numbers": np.arange(7) * 3 - 4, "floats": np.arange(7) * 2.0, "long words": np.array([f"the letter {letter}"
                                                                                                for letter
                                                                                                in "abcdefg"]),
-        "dates": np.datetime64("2020-01-01") + 40 * np.arange(7), "objects": np.array([*"abcdefg"], dtype=object),}
+        "dates": np.datetime64("2020-01-01") + 40 * np.arange(7), "objects": np.array([*"abcdefg"], dtype=object)}
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if KINDS[name].y is SIGNS or KINDS[name].y is LETTERS])
@@ -430,7 +412,7 @@ def test_labels_may_be_of_any_type_and_join_late(name):
                 model.partial_fit(kind.points(first, end), y[first:end], **named)
             first = end
         rows = new_rows(kind)
-        assert sorted(model.classes_.tolist()) == sorted(labels.tolist())
+        assert model.classes_.tolist() == sorted(labels.tolist()) and kind.scores(model).ndim == 1 + (len(names) > 2)
         if kind.is_composite or len(names) > 2:
             np.testing.assert_allclose(kind.scores(model), kind.scores(expected), rtol=1e-12, atol=1e-14)
         else:
@@ -464,37 +446,121 @@ FORMS = {"list": lambda a: a.tolist(), "tuple": lambda a: tuple(map(tuple, a)), 
          "reversed": lambda a: np.ascontiguousarray(a[::-1])[::-1], "big endian": lambda a: a.astype(">f8"),
          "unaligned, read-only": unaligned, "objects": lambda a: a.astype(object),
          "subclass": lambda a: a.view(type("Sub", (np.ndarray,), {})), "longdouble": lambda a: a.astype(np.longdouble),
-         "float16": lambda a: a.astype(np.float16),}
+         "float16": lambda a: a.astype(np.float16)}
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if KINDS[name].rows == "dense"])
+DENSE = [name for name, kind in KINDS.items() if kind.rows == "dense"]
+
+
+def taught(kind, model, X, y):
+    return model.partial_fit(X) if isinstance(kind, Transformer) else model.partial_fit(X, y)
+
+
+@pytest.mark.parametrize("name", DENSE)
 def test_the_same_numbers_in_any_array_give_the_same_bits(name):
-    kind = KINDS[name]
-    expected = learned(name, 0, HALF)
+    kind, expected = KINDS[name], learned(name, 0, HALF)
     for form in FORMS.values():
         model, first = kind.make(), 0
         for end in ENDS[:4]:
-            model.partial_fit(form(POINTS[first:end]), y_of(kind, first, end))
+            taught(kind, model, form(POINTS[first:end]), y_of(kind, first, end))
             first = end
         np.testing.assert_allclose(kind.scores(model), kind.scores(expected), 1e-12, 1e-13)
-        assert plain(model.predict(form(NEW))) == plain(model.predict(NEW))
+        answer = model.transform if isinstance(kind, Transformer) else model.predict
+        assert plain(answer(form(NEW))) == plain(answer(NEW))
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if KINDS[name].rows == "dense" ])
+@pytest.mark.parametrize("name", DENSE)
 def test_single_precision_data_frames_and_integers(name):
     kind = KINDS[name]
-    expected = learned(name, 0, HALF, cuts=[HALF])
-    y = y_of(kind, 0, HALF)
-    single = kind.make().partial_fit(POINTS[:HALF].astype(np.float32), y)
-    scores = kind.scores(expected)
+    expected, y = learned(name, 0, HALF, cuts=[HALF]), y_of(kind, 0, HALF)
+    single, scores = taught(kind, kind.make(), POINTS[:HALF].astype(np.float32), y), kind.scores(expected)
     np.testing.assert_allclose(kind.scores(single), scores, rtol=0, atol=2e-3 * max(1.0, np.abs(scores).max()))
     whole = 8 * POINTS[:HALF]
     if "trees" not in name:
-        assert_same(name, kind.make().partial_fit(whole.astype(int), y), kind.make().partial_fit(whole, y))
+        assert_same(name, taught(kind, kind.make(), whole.astype(int), y), taught(kind, kind.make(), whole, y))
     pandas = pytest.importorskip("pandas")
-    framed = kind.make().partial_fit(pandas.DataFrame(POINTS[:HALF], columns=["a", "b", "c"]), y)
-    np.testing.assert_array_equal(framed.predict(pandas.DataFrame(NEW, columns=["a", "b", "c"])), expected.predict(NEW))
+    framed = taught(kind, kind.make(), pandas.DataFrame(POINTS[:HALF], columns=["a", "b", "c"]), y)
+    np.testing.assert_array_equal(kind.scores(framed), scores)
     assert framed.feature_names_in_.tolist() == ["a", "b", "c"]
+
+
+def with_params(model, **params):
+    return type(model)(**{**model.get_params(deep=False), **params})
+
+
+def those_with(parameter, value):
+    """Kinds of dense rows whose models have this parameter, with this value."""
+    return [name for name in DENSE if getattr(KINDS[name].make(), parameter, None) is value]
+
+
+# What looks at more than inner products
+DENSE_ALONE = re.compile("trees|smoother|merging|window|hebbian")
+
+
+@pytest.mark.parametrize("name", [name for name in DENSE if "scaled" not in name and isinstance(
+    getattr(KINDS[name].make(), "kernel", None), (str, ok.Kernel))])
+def test_sparse_rows_give_the_model_of_dense_ones_or_are_refused(name):
+    sparse, kind = pytest.importorskip("scipy.sparse"), KINDS[name]
+    dense, rows = kind.make(), sparse.csr_matrix(POINTS[:HALF])
+    if getattr(dense, "offset", True) is None:  # whose default is another one
+        dense = with_params(dense, offset=False)
+    model, first = with_params(dense), 0
+    if DENSE_ALONE.search(name):
+        with pytest.raises(TypeError, match="sparse.*dense|sparse.*inner products"):
+            taught(kind, model, rows, y_of(kind, 0, HALF))
+        return
+    for end in ENDS[:4]:
+        taught(kind, model, rows[first:end], y_of(kind, first, end))
+        first = end
+    assert_same_scores(model, sparse.csr_matrix(NEW), learned(name, 0, HALF, dense), NEW)
+
+
+@pytest.mark.parametrize("name", [name for name in those_with("scale", False)
+                                  if not KINDS[name].is_composite and "trees" not in name])
+def test_scale_is_a_scaler_in_front(name):
+    kind, y = KINDS[name], y_of(KINDS[name], 0, HALF)
+    scaler = ok.RunningScaler(0.99)
+    inside, rows = with_params(kind.make(), scale=ok.RunningScaler(0.99)), scaler.progressive(POINTS[:HALF])
+    plain_model = kind.make().partial_fit(rows, y)
+    assert_same_scores(learned(name, 0, HALF, inside), NEW, plain_model, scaler.transform(NEW))
+
+
+@pytest.mark.parametrize("name", those_with("encode", False))
+def test_dictionaries_are_the_rows_that_an_encoder_makes_of_them(name):
+    kind, y, encoder = KINDS[name], y_of(KINDS[name], 0, HALF), ok.RunningEncoder(100)  # where no column overflows
+    rows = [{"word": WORDS[i % 7], "number": x, "flag": i % 3 == 0} for i, x in enumerate(POINTS[: HALF + 20, 0])]
+    model = with_params(kind.make(), encode=ok.RunningEncoder(100))
+    encoder._means = model._target_means(y, None)
+    encoded = kind.make().partial_fit(encoder.progressive(rows[:HALF]), y)
+    for first, end in zip([0, *ENDS], ENDS[:4]):
+        model.partial_fit(rows[first:end], y_of(kind, first, end))
+    assert_same_scores(model, rows[HALF:], encoded, encoder.transform(rows[HALF:]))
+    assert model.n_features_in_ == 3 and list(model.feature_names_in_) == list(rows[0])
+    assert model.encoder_.feature_names_out == encoder.feature_names_out and not hasattr(encoded, "encoder_")
+    assert plain(model.predict_one(rows[3])) == plain(model.predict(rows[3:4])[0])
+
+
+@pytest.mark.parametrize("name", [name for name in DENSE if hasattr(KINDS[name].make(), "kernel")
+                                  and not re.search("scaled|smoother|voted|selftuned|taxonomy|hebbian", name)])
+def test_attributes_are_the_function(name):
+    """The sum over terms, or features times weights, and the offset."""
+    model = learned(name, 0, HALF)
+    if hasattr(model, "coef_"):
+        values = (model._state.function.map(NEW) if model._state.kernel.has_map() else NEW) @ model.coef_.T
+    elif hasattr(model, "dual_coef_"):
+        values = model._state.kernel(NEW, model.support_vectors_) @ model.dual_coef_.T
+    else:
+        values = sum(model.component(j, NEW[:, j]) for j in range(3))
+    way = next(way for way in ("score_samples", "decision_function", "predict") if hasattr(model, way))
+    found = getattr(model, way)(NEW)
+    np.testing.assert_allclose(values.reshape(found.shape) + model.intercept_, found, rtol=1e-9, atol=1e-10)
+
+
+def assert_same_scores(model, X, other, Z):
+    answer = next(way for way in ("score_samples", "decision_function", "predict") if hasattr(model, way))
+    expected = getattr(other, answer)(Z)
+    np.testing.assert_allclose(getattr(model, answer)(X), expected, rtol=0,
+                               atol=1e-8 * max(1.0, np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -515,8 +581,6 @@ def test_input_is_neither_changed_nor_kept(name):
     assert_same(name, model, expected)
 
 
-# ---- Memory, threads -------------------------------------------------------------------------------------------
-
 # What keeps all rows, or all that are worth it, because nobody gave it a budget
 # (or a history, up to 256 entries)
 GROWING = {"silk own width", "smoother density", "front door numbers", "front door labels", "front door novelty",
@@ -527,8 +591,7 @@ GROWING = {"silk own width", "smoother density", "front door numbers", "front do
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name not in GROWING])
 def test_memory_is_bounded(name):
-    """A model with a budget is no larger after six times the rows, a multiple of 64 apart: some rows wait for a
-    checkpoint."""
+    """A model with a budget is no larger after six times the rows (a multiple of 64, where checkpoints are)."""
     kind, sizes = KINDS[name], []
     model = learned(name)
     for n in (6, 32):

@@ -67,8 +67,6 @@ ERRORS = [RuntimeError("out of order"), ValueError("bad"), KeyboardInterrupt(), 
     {"kernel": "laplacian", "budget": 9}, {"kernel": "gaussian", "budget": ok.Window(20), "offset": True},
     {"kernel": overlap, "budget": ok.Smallest(5)}, {"kernel": "gaussian", "step": 1.0, "regularization": 1.0},
 ], ids=shown)
-
-
 def test_an_error_in_a_users_loss_stops_after_the_last_complete_row(params, row, error):
     points = WORDS if params["kernel"] is overlap else MANY
     for method in LEARNING:
@@ -107,8 +105,6 @@ def test_a_call_that_learns_nothing_changes_nothing():
     {"kernel": "gaussian"}, {"kernel": "laplacian", "budget": 20}, {"kernel": "gaussian", "budget": ok.Smallest(20)},
     {"kernel": "gaussian", "budget": ok.Window(30)}, {"kernel": "gaussian", "average": True}, {"kernel": "linear"},
 ], ids=shown)
-
-
 @pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")
 def test_a_diverging_learner_says_at_which_row_and_still_predicts(params, chunk):
     points = np.random.default_rng(0).normal(size=(2000, 2))

@@ -10,7 +10,6 @@ import onlinekernels as ok
 
 
 class TestInputForms:
-
     @each("way", ["learn_one", "partial_fit"])
     def test_a_loss_may_write_into_the_row_that_it_is_called_for(self, way):
         """What Python runs in the middle of an example may change the caller's array: the row is what it was at the

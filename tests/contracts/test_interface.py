@@ -4,8 +4,7 @@ import pickle
 import numpy as np
 import pytest
 from cases import each
-from small_models import (BINARY, LABELS, NEW, NOVELTY, REGRESSION, RNG, TARGETS, X, dot, each_fitted, each_model,
-                          scores, targets)
+from small_models import (BINARY, LABELS, NEW, NOVELTY, REGRESSION, RNG, TARGETS, X, dot, targets)
 
 import onlinekernels as ok
 
@@ -21,7 +20,7 @@ class TestWhatExists:
                                                                                                     "score",
                                                                                                     "predict_proba"},
                 **dict.fromkeys(REGRESSION, {"score"}), **dict.fromkeys(NOVELTY, {"decision_function",
-                                                                                  "score_samples"}),}
+                                                                                  "score_samples"})}
 
     @each("loss", EXPECTED)
     def test_methods_that_do_not_apply_do_not_exist(self, loss):
@@ -34,13 +33,6 @@ class TestWhatExists:
                     getattr(model, name)
             model.partial_fit(X, targets(loss))
 
-    @each("name", ["support_vectors_", "dual_coef_", "intercept_", "n_terms_", "t_", "norm_", "step_",
-                   "classes_", "n_features_in_", "coef_", "margin_", "width_", "offset_"])
-    @each_model
-    def test_fitted_attributes_do_not_exist_before_fitting(self, model, name):
-        assert not hasattr(model, name)
-        with pytest.raises(AttributeError, match="not fitted"):
-            getattr(model, name)
 
     @each("loss", EXPECTED)
     def test_fitted_attributes_that_do_not_apply_do_not_exist(self, loss):
@@ -52,26 +44,10 @@ class TestWhatExists:
         assert existing == expected
 
 
-def features(model, X):
-    """What weights are about."""
-    return model._state.function.map(X) if model._state.kernel.has_map() else X
-
-
-class TestFittedAttributes:
-
-    @each_fitted
-    def test_they_are_the_function(self, fitted):
-        if hasattr(fitted, "coef_"):
-            values = features(fitted, NEW) @ fitted.coef_[0]
-        else:
-            values = fitted._state.kernel(NEW, fitted.support_vectors_) @ fitted.dual_coef_[0]
-        assert np.allclose(values + fitted.intercept_, scores(fitted, NEW), rtol=1e-10, atol=1e-12)
-
 # ---- Labels -----------------------------------------------------------------------------------------
 
 
 class TestLabels:
-
     @each("classes", [["spam", "ham"], ("ham", "spam"), np.array(["ham", "spam"])], ids=type)
     def test_classes_names_labels_that_the_first_call_does_not_show(self, classes):
         for method in ("fit", "partial_fit", "progressive"):
@@ -82,15 +58,11 @@ class TestLabels:
             model.partial_fit(X[2:4], ["ham", "spam"], classes=classes)  # repeating it is fine
             assert model.t_ == 6
 
-    FIRST = {"minus": ([-1, -1], [-1, 1]), "zero": ([0, 0], [0, 1]), "true": ([True], [False, True]),
-             "false": ([False], [False, True]), "minus_float": ([-1.0], [-1.0, 1.0]), "zero_float": ([0.0], [0.0, 1.0]),
-             "one_unsigned": (np.array([1], dtype=np.uint8), [0, 1])}
 
     @each("one", [1, 1.0], ids=repr)
     @each("other, foreign", [(-1, 0), (0, -1)])
     @each("how", ["chunk", "one_row", "learn_one", "progressive", "after_ones", "mixed"])
     def test_a_lone_one_waits_for_its_counterpart_and_then_it_is_fixed(self, how, other, foreign, one):
-
         model = ok.NORMA().partial_fit(X[:2], [one, one])
         assert model.classes_[1] == 1
         other, foreign = type(one)(other), type(one)(foreign)
@@ -157,9 +129,6 @@ def test_score_is_accuracy_or_r_squared():
     # constant targets: all or nothing, as in scikit-learn
     nothing = ok.NORMA("squared", step=0.5).partial_fit(X, np.zeros(40))
     assert nothing.score(X, np.zeros(40)) == 1.0 and nothing.score(X, np.ones(40)) == 0.0
-
-
-# ---- Learning ---------------------------------------------------------------------------------------
 
 
 class TestAverage:

@@ -65,9 +65,10 @@ PARTS = {
                ok.Normalized("laplacian"), ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5),
                ok.AdditiveMatern(0.7, 2.5), ok.Nystroem("laplacian"), ok.Nystroem(ok.Gaussian(2), 9),
                ok.RandomFourier(ok.Gaussian(2), 12, seed=3) + ok.Linear()],
-    "step": [0.2, ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5), 1, ok.MetaDescent(0.1, 0.2, 0.9)],
+    "step": [0.2, ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5), 1, ok.MetaDescent(0.1, 0.2, 0.9),
+             ok.MetaDescent(quadratic=True)],
     "budget": [None, ok.Unlimited(), 7, ok.Recent(7), ok.Window(9), ok.Smallest(6), ok.Sublinear(0.6, 4),
-               ok.RandomRemoval(6, 2), ok.Projecting(6), ok.Quantized(0.8)],
+               ok.RandomRemoval(6, 2), ok.Projecting(6), ok.Absorbing(6), ok.Quantized(0.8)],
 }
 
 
@@ -86,9 +87,6 @@ def test_every_part_is_saved_with_its_parameters(tmp_path, name, part, learned):
         rest = X[30:], None if y is None else y[30:]
         assert (twin.progressive(*rest) == model.progressive(*rest)).all()
         same_state(twin, model)
-
-
-# ---- Names of files ---------------------------------------------------------------------------------
 
 
 class TestPaths:
@@ -153,14 +151,9 @@ class TestAtomicWriting:
         assert os.listdir(tmp_path) == ["m.npz"] and path.read_bytes() == content
 
 
-# ---- Python code ------------------------------------------------------------------------------------
-
-
 @each("params, name", [({"kernel": overlap}, "kernel"), ({"kernel": ok.Gaussian() + np.dot}, "kernel"),
                        ({"kernel": ok.Normalized(np.dot)}, "kernel"), ({"kernel": lambda a, b: 1.0}, "kernel"),
                        ({"loss": OwnLoss()}, "loss"),], ids=["function", "in a sum", "normalized", "lambda", "loss"])
-
-
 def test_python_code_is_not_in_the_file_and_load_says_so(tmp_path, params, name):
     for model in (ok.NORMA(**params), ok.NORMA(**params).partial_fit(X, LABELS)):
         model.save(tmp_path / "m.npz")
@@ -268,7 +261,6 @@ def rewritten(path, edit, *, honest=True, name="edited.npz"):
 
 
 class TestTampering:
-
     @each("version", [files.VERSION + 1, 99, 0, -1, None, "1", [1], 1.5], ids=repr)
     def test_another_version_is_refused_with_its_number(self, saved, version):
         path = rewritten(saved, lambda header, arrays: header.update(version=version))
@@ -330,7 +322,7 @@ def removed(*path):
     return edit
 
 
-NAN, INF = float("nan"), float("inf")
+NAN = float("nan")
 INCONSISTENT = {
     # Numbers
     "frame singular": in_array("frame", lambda a: 0 * a),
@@ -380,7 +372,7 @@ def test_a_consistent_digest_does_not_excuse_an_inconsistent_state(saved, name):
     refused(rewritten(saved, INCONSISTENT[name]))
 
 
-FOUR, WORDS = np.arange(4.0)[:, None], list("abcde")
+WORDS = list("abcde")
 GRAM = ok.Precomputed(np.eye(3) + 1)
 OTHERS = {  # (a model, an edit of its file, what load is given)
     **{f"pairs {n}": (lambda: ok.NORMA("multiclass_hinge", budget=9).partial_fit(X, np.arange(N) % 3),
@@ -406,9 +398,6 @@ def test_states_of_other_models_that_cannot_be(tmp_path, name):
     make().save(tmp_path / "m.npz")
     assert repr(ok.load(tmp_path / "m.npz", **given)) == repr(make())
     refused(rewritten(tmp_path / "m.npz", edit), **given)
-
-
-# ---- No code runs -----------------------------------------------------------------------------------
 
 
 class Evil:

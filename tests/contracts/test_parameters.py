@@ -10,9 +10,6 @@ import onlinekernels as ok
 from onlinekernels import *  # noqa: F401, F403  (names for eval)
 
 
-# ---- Parameters -------------------------------------------------------------------------------------
-
-
 class TestParameters:
     def test_get_params_names_nested_parameters(self):
         kernel = ok.Gaussian(2.0) + 0.5 * ok.Linear()
@@ -59,8 +56,6 @@ class TestRepr:
         assert repr(again) == repr(value)
         flat = lambda thing: {k: v for k, v in thing.get_params().items() if not hasattr(v, "get_params")}
         assert flat(again) == flat(value)
-
-# ---- Changing parameters of a fitted model ----------------------------------------------------------
 
 
 class TestChangingParameters:

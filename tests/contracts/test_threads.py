@@ -13,8 +13,6 @@ from storm import NAMES
 @pytest.mark.parametrize("names, seconds", [
     pytest.param(NAMES[::5], 0.06, id="some"),
     *[pytest.param([name], 0.5, id=name, marks=pytest.mark.slow) for name in NAMES]])
-
-
 def test_what_is_seen_in_a_storm_is_one_state(names, seconds):
     """Seconds that each estimator is in the storm; more of them finds what is rare."""
     seconds = float(os.environ.get("ONLINEKERNELS_STORM", seconds))
@@ -24,7 +22,6 @@ def test_what_is_seen_in_a_storm_is_one_state(names, seconds):
 
 
 class TestTurns:
-
     def test_predictions_run_side_by_side(self):
         """Each of two predictions waits, in the middle of it, for the other one."""
         run_apart("""

@@ -125,7 +125,7 @@ def test_ranks_by_hand():
     assert combiner.each.t == combiner.mean.t == combiner.latest.t == N // 2
     combiner._check()
     again = AveragedRanks(M, 0, 0.1)
-    again.each.advance(scores[-(N // 2):, :, 0])
+    again.each.ranks(scores[-(N // 2):, :, 0], learns=True)
     same(state_of(combiner.each), state_of(again.each))
 
 
@@ -180,15 +180,12 @@ def test_extreme_labels(seed):
     for i in range(n):
         row = slice(i, i + 1)
         found, _ = newton.advance(scores[row], y[row], joined[row], counts[row])
-        likely = calibration.advance(0.5 * (1.0 + found), y[row], joined[row], counts[row])
+        likely, _ = calibration.advance(0.5 * (1.0 + found), y[row], joined[row], counts[row])
         assert np.isfinite(hedge.advance(scores[row], y[row], joined[row], counts[row])[0]).all()
         assert (likely >= 0.0).all() and likely.sum() == pytest.approx(1.0, abs=1e-12)
         for part in (newton, calibration, hedge):
             part._check()
             restore(part, state_of(part))
-
-
-# ---- Calibration -----------------------------------------------------------------------------------------------------
 
 
 def calibrated_by_hand(likely, y, counts):
@@ -228,11 +225,8 @@ def test_calibration_is_its_formula():
     likely = rng.dirichlet([0.3, 0.3, 0.3], size=500)
     y = np.array([rng.choice(3, p=p) for p in likely**0.5 / (likely**0.5).sum(axis=1, keepdims=True)]).astype(float)
     counts = rng.choice([0.0, 1.0, 2.0], size=500)
-    found = Calibration().advance(likely, y, np.full(500, 3), counts)
+    found, _ = Calibration().advance(likely, y, np.full(500, 3), counts)
     np.testing.assert_allclose(found, calibrated_by_hand(likely, y, counts), rtol=0, atol=1e-9)
-
-
-# ---- Prior correction ------------------------------------------------------------------------------------------------
 
 
 def corrected_by_hand(kind, likely, y, joined):
@@ -276,15 +270,12 @@ def test_prior_correction_is_its_formula(kind):
                                    likely[joined > 1] / likely[joined > 1].sum(axis=1, keepdims=True))
     state, again = state_of(correction), PriorCorrection(kind)
     restore(again, state)
-    same(again.corrected(likely), correction.corrected(likely))
-    same(state_of(correction), state)
+    same(again.factors(3), correction.factors(3))
+    same(state_of(again), state)
     for damage in ({"frequencies": -state["frequencies"]}, {"found": np.array([2.0, 1.0, 2.0])},
                    {"frequencies": np.full(3, 400.0)}, {"found": np.full(3, np.nan)}):
         with pytest.raises(ValueError):
             restore(again, {**state, **damage})
-
-
-# ---- Changes ---------------------------------------------------------------------------------------------------------
 
 
 def changes_by_hand(mistakes, chances, is_label):
@@ -328,9 +319,6 @@ def test_changes_are_those_of_the_definition():
         for damage in ({"changes": states[0]["changes"][:, ::-1].copy()}, {"t": 5}, {"rates": np.zeros(2)}):
             with pytest.raises(ValueError):
                 restore(again, {**states[0], **damage})
-
-
-# ---- Intervals -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("positive", [False, True])
@@ -428,9 +416,6 @@ def test_positive_definite():
     for matrix in (-np.eye(3), np.zeros((1, 2, 2)), np.ones((2, 2)), np.array([[1.0, 0.1], [0.1 + 1e-12, 1.0]])):
         with pytest.raises(ValueError, match="S is not"):
             positive_definite(matrix, "S")
-
-
-# ---- Fences ----------------------------------------------------------------------------------------------------------
 
 
 def test_fences_are_their_definition():

@@ -144,38 +144,9 @@ assert (model.progressive(X[300:700], Y[300:700]) == one.progressive(X[300:700],
 """)
 
 
-def test_signals_come_between_blocks():
-    """What was learned is whole rows, and after all of it the same bits."""
-    apart("""
-if hasattr(signal, "setitimer"):
-    class Stop(BaseException): pass
-    def stop(*_): raise Stop
-    signal.signal(signal.SIGALRM, stop)
-    model, one, stops, begin = make(2), make(1), 0, 0
-    while begin < len(X):
-        try:
-            signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-3, 0.05))
-            try:
-                model.partial_fit(X[begin:], Y[begin:])
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            break
-        except Stop:
-            stops += 1
-            begin = getattr(model, "t_", 0) if model._state is not None else 0
-            if begin:
-                model._state.backend._check()
-    assert model.t_ == len(X) and stops > 2, (model.t_, stops)
-    one.partial_fit(X, Y)
-    assert (model.predict(X[:200]) == one.predict(X[:200])).all()
-""")
-
-
 @pytest.mark.parametrize("end", ["", "threading.Thread(target=lambda: [model.partial_fit(X, Y) for _ in range(10**6)], "
                                      "daemon=True).start()\n"
                                      "time.sleep(0.05)", "import weakref; model.me = model; model = None"],
                          ids=["idle", "at work", "in a cycle"])
-
-
 def test_the_interpreter_ends(end):
     apart(f"model = make(2).partial_fit(X[:300], Y[:300])\n{end}\n", timeout=60)

@@ -94,7 +94,6 @@ MAPS = {
 
 
 class TestFeatures:
-
     @each("largest", [1.0, 1e3, 9e5, 1e7, 1e12])
     def test_cosines_and_sines_of_large_phases(self, largest):
         phases = np.random.default_rng(0).uniform(-largest, largest, size=(500, 1))

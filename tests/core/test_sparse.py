@@ -6,16 +6,11 @@ import sys
 
 import numpy as np
 import pytest
-from cases import covering, each
-from small_models import scores as scores_of
+from cases import each
 
 sparse = pytest.importorskip("scipy.sparse")
 
 import onlinekernels as ok  # noqa: E402
-
-KERNELS = [ok.Linear(), 0.5 * ok.Linear() + 1, ok.Gaussian(2.0), ok.Polynomial(2),
-           ok.Normalized(ok.Polynomial(3)) + ok.Noise(0.1),]
-BUDGETS = [None, 20, ok.Window(30), ok.Smallest(15), ok.Sublinear(0.6, 5)]
 
 
 def random_rows(n=120, d=30, density=0.15, seed=0):
@@ -23,43 +18,6 @@ def random_rows(n=120, d=30, density=0.15, seed=0):
     dense = np.where(rng.random((n, d)) < density, rng.normal(size=(n, d)), 0.0)
     dense[5] = 0.0                                      # an empty row
     return sparse.csr_matrix(dense), dense, rng
-
-
-def algorithms(kernel, budget):
-    yield ok.NORMA("hinge", kernel, step=0.1, regularization=0.01, offset=True, budget=budget)
-    yield ok.NORMA("squared", kernel, step=0.01, average=budget is None, budget=budget, offset=False)
-    yield ok.SILK("multiclass_hinge", kernel, budget=budget, offset=False)
-    yield ok.SVMD("multiclass_logistic", kernel, step=0.05, budget=budget, exact_norms=True, offset=False)
-    yield ok.NORMA("multiclass_squared", kernel, step=0.01, budget=budget, offset=True)
-    yield ok.Projection("hinge", kernel, radius=0.8, budget=budget, offset=False)
-    yield ok.ALMA(kernel, budget=budget)
-    yield ok.KRLS("multiclass_squared", kernel, budget=budget if isinstance(budget, int) else None)
-
-
-@covering(2)
-@each("budget", BUDGETS, ids=repr)
-@each("kernel", KERNELS, ids=repr)
-@each("place", range(len(list(algorithms(None, None)))))
-def test_sparse_and_dense_rows_give_the_same_model(kernel, budget, place):
-    rows, dense, rng = random_rows()
-    model = list(algorithms(kernel, budget))[place]
-    other = pickle.loads(pickle.dumps(model))
-    task = model._current_loss().task
-    y = rng.normal(size=120) if task == "regression" else rng.integers(0, 2 if task == "binary" else 4, 120)
-    classes = None if task == "regression" else np.unique(y)
-    expected = other.progressive(dense, y, classes=classes)
-    scores, first = [], 0
-    while first < 120:
-        size = int(rng.integers(1, 50))
-        scores.append(model.progressive(rows[first : first + size], y[first : first + size], classes=classes))
-        first += size
-        model._state.engine._check()
-    np.testing.assert_allclose(np.concatenate(scores), expected, atol=1e-10)
-    np.testing.assert_allclose(scores_of(model, rows), scores_of(other, dense), atol=1e-10)
-    np.testing.assert_allclose(model.norm_, other.norm_, atol=1e-10)
-    if model._state.function.keeps == "terms":
-        np.testing.assert_allclose(model.support_vectors_.toarray(), other.support_vectors_, atol=1e-12)
-        np.testing.assert_allclose(model.dual_coef_, other.dual_coef_, atol=1e-10)
 
 
 def test_what_cannot_be_sparse_is_refused():

@@ -7,7 +7,7 @@ import pytest
 
 from onlinekernels._core.schema import restore, state_of
 from onlinekernels._core.transforms import (
-    NormalScores, QuantileScores, Ranks, Relevance, StandardScores, normal_scores,
+    NormalScores, QuantileScores, Ranks, Relevance, normal_scores,
 )
 
 N, D = 260, 3
@@ -21,8 +21,7 @@ def relevance(n_features):
     return transform
 
 
-KINDS = {"scores": StandardScores, "fading scores": lambda d: StandardScores(d, 0.98),
-         "relevance": relevance, "ranks": NormalScores, "quantiles": QuantileScores}
+KINDS = {"scores": Relevance, "relevance": relevance, "ranks": NormalScores, "quantiles": QuantileScores}
 each = pytest.mark.parametrize("make", KINDS.values(), ids=list(KINDS))
 
 
@@ -30,13 +29,12 @@ def same(a, b):
     np.testing.assert_equal(a, b)
 
 
-def scores_by_hand(memory):
-    """Weighted mean and deviation of the rows so far; of two values what lies between them, over sqrt(2)."""
+def scores_by_hand():
+    """Mean and deviation of the rows so far; of two values what lies between them, over sqrt(2)."""
     found = np.zeros(ROWS.shape)
     for t in range(N):
-        weights, seen = memory ** np.arange(t, -1.0, -1.0), ROWS[: t + 1]
-        mean = weights @ seen / weights.sum()
-        deviations = np.sqrt(weights @ (seen - mean) ** 2 / weights.sum())
+        seen = ROWS[: t + 1]
+        mean, deviations = seen.mean(axis=0), seen.std(axis=0)
         for j in range(D):
             values = np.unique(seen[:, j])
             if len(values) == 2 and t > 1:
@@ -54,10 +52,8 @@ def ranks_by_hand():
 
 
 def test_formulas():
-    np.testing.assert_allclose(StandardScores(D).advance(ROWS), scores_by_hand(1.0), atol=1e-10)
-    np.testing.assert_allclose(StandardScores(D, 0.98).advance(ROWS), scores_by_hand(0.98), atol=1e-9)
-    np.testing.assert_allclose(relevance(D).advance(ROWS), scores_by_hand(1.0) * relevance(D).weights,
-                               atol=1e-10)
+    np.testing.assert_allclose(Relevance(D).advance(ROWS), scores_by_hand(), atol=1e-10)
+    np.testing.assert_allclose(relevance(D).advance(ROWS), scores_by_hand() * relevance(D).weights, atol=1e-10)
     np.testing.assert_allclose(NormalScores(D).advance(ROWS), ranks_by_hand(), atol=1e-12)
     np.testing.assert_allclose(QuantileScores(D).advance(ROWS), quantile_scores_by_hand(), atol=1e-9)
 
@@ -177,7 +173,7 @@ def test_rows_as_of_now(make):
 
 
 def test_a_block_that_fails_changes_nothing():
-    for make in (StandardScores, relevance):
+    for make in (Relevance, relevance):
         transform, expected, rows = make(D), make(D), ROWS.copy()
         rows[40, 1] = 1e200
         for one in (transform, expected):
@@ -190,7 +186,7 @@ def test_a_block_that_fails_changes_nothing():
 
 
 def test_states_that_cannot_be_are_refused():
-    scores, ranks, weighed, knots = StandardScores(D, 0.98), NormalScores(D), relevance(D), QuantileScores(D)
+    scores, ranks, weighed, knots = Relevance(D), NormalScores(D), relevance(D), QuantileScores(D)
     for transform in (scores, ranks, weighed, knots):
         transform.advance(ROWS)
     damages = [
@@ -213,12 +209,12 @@ def test_states_that_cannot_be_are_refused():
 
 def test_samples_begin_anew_with_the_latest_rows():
     ranks, expected = Ranks(D, 300), Ranks(D, 300)
-    ranks.advance(ROWS)
+    ranks.ranks(ROWS, learns=True)
     ranks.restart(100)
-    expected.advance(ROWS[-100:])
+    expected.ranks(ROWS[-100:], learns=True)
     ranks._check()
     same(state_of(ranks), state_of(expected))
-    same(ranks.advance(ROWS), expected.advance(ROWS))
+    same(ranks.ranks(ROWS, learns=True), expected.ranks(ROWS, learns=True))
     state = state_of(ranks)
     ranks.restart(1)  # the latest rows are not known any more
     same(state_of(ranks), state)

@@ -43,7 +43,7 @@ SINGLE = ["--algorithm", "silk"]  # whatever the target is
 
 def learn(data, target, *options):
     """Learn two features of a table, with one learner unless the options say which."""
-    single = [] if {"--algorithm", "--model", "--effort"} & set(options) else SINGLE
+    single = [] if {"--algorithm", "--effort"} & set(options) else SINGLE
     return main(["learn", data, "--features", "x,y", "--target", target, *single, *options])
 
 

@@ -46,7 +46,7 @@ def test_learn_does_what_the_library_does(data, tmp_path, capsys):
     assert [row[0] for row in rows] == ["1000", "2000", "3000"]
     wrong = Y * scores <= 0
     assert rows[-1][1] == f"{wrong.mean():.2%}" and rows[-1][2] == f"{wrong[2000:].mean():.2%}"
-    assert rows[-1][6] == "100" and float(rows[-1][7]) > 0
+    assert rows[-1][6] == "100"
     assert (load(tmp_path / "m.npz").decision_function(X) == expected.decision_function(X)).all()
 
 
@@ -122,9 +122,6 @@ def test_the_target_says_who_learns(data, tmp_path, capsys):
         assert "--target COLUMN (or none), --effort and --algorithm choose otherwise." in said
     assert learned()[1].startswith("OnlineKernelRegressor learns the last column, whose values are numbers.")
     assert learned("--target", "sign", "--algorithm", "onlinekernelregressor") == ("OnlineKernelRegressor", "")
-    np.savez(tmp_path / "a.npz", X=X[:200])
-    assert main(["learn", tmp_path / "a.npz", "--effort", "low"]) == 0
-    assert capsys.readouterr().err.startswith("OnlineKernelDetector learns all columns")
     assert "'effort' parameter" in refused(["learn", data, "--set", "effort=most"], capsys)
     assert "SILK has no parameter 'effort'" in refused(["learn", data, "--kernel", "linear", "--effort", "low"], capsys)
 
@@ -156,7 +153,7 @@ def test_an_afternoon_with_a_table(tmp_path, capsys):
     assert main(["predict", model, tmp_path / "new.tsv", "--chunk", "7"]) == 0
     assert capsys.readouterr().out.split() == expected.predict(table).tolist()
     numbers = ["learn", RETURNS, "--target", "price", "--on-error", "skip", "--effort", "low", "--save", model]
-    assert "Got an empty field instead. (--on-error skip leaves such rows out.)" in failed(numbers[:4], capsys)
+    assert "Got a missing value instead. (--on-error skip leaves such rows out.)" in failed(numbers[:4], capsys)
     assert main(numbers) == 0 and main(["predict", model, RETURNS, "--interval", "0.9"]) == 0
     assert "prediction,lower,upper\n" in capsys.readouterr().out
 
@@ -212,8 +209,6 @@ def test_a_model_is_replaced_only_if_that_is_wanted(data, tmp_path, capsys):
     assert load(model).t_ == 100
     assert command_line([*map(str, arguments), str(model), "--resume"]) == 0 and load(model).t_ == 3000
     assert command_line([*map(str, arguments), str(model), "--force", "--limit", "200"]) == 0 and load(model).t_ == 200
-    going_on = [*map(str, [*arguments[:6], "--model", tmp_path / "m", "--save", model])]
-    assert command_line(going_on) == 0 and load(model).t_ == 3200
     assert "not allowed with argument" in refused([*arguments, model, "--force", "--resume"], capsys)
 
 
@@ -246,9 +241,7 @@ def test_json_lines_in_and_out(tmp_path, capsys):
     assert predictions == [answer[0], None, answer[1], None, answer[2]]
     (tmp_path / "bad.jsonl").write_text("\n".join([holed, lines[0]]), encoding="utf-8")
     assert main(["predict", tmp_path / "a", tmp_path / "bad.jsonl", "--json"]) == 0
-    captured = capsys.readouterr()
-    assert [json.loads(line) for line in captured.out.splitlines()] == [answer[at], answer[0]]
-    assert "the first object has no 'weight', which counts as missing there, as in later objects" in captured.err
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [answer[at], answer[0]]
 
 
 def _value(text):
@@ -333,7 +326,7 @@ def test_show(data, tmp_path, capsys):
     assert str(tmp_path).encode() not in (tmp_path / "m.npz").read_bytes()  # folders are nobody's business
     assert main(["show", tmp_path / "m.npz"]) == 0
     text = capsys.readouterr().out
-    for name, fact in (("algorithm", "SILK"), ("", "kernel = Gaussian(width=0.5)"), ("task", "many classes"),
+    for name, fact in (("algorithm", "SILK"), ("", "kernel = Gaussian(width=0.5)"), ("kind", "classifier"),
                        ("examples", "3000"), ("classes", ", ".join(model.classes_)), ("norm", f"{model.norm_:.6g}"),
                        ("columns", "x, y"), ("read", "data.csv, row 3000")):
         assert re.search(f"^{name} +{re.escape(fact)}$", text, re.M), name
@@ -350,12 +343,12 @@ def test_show(data, tmp_path, capsys):
     "arguments, message",
     [
         (["learn", "missing.csv", "--target", "2"], "missing.csv: No such file"),
-        (["learn", "{data}", "--target", "label"], "--target must be a column, one of 'x', 'y', 'sign'"),
+        (["learn", "{data}", "--target", "label"], "--target must be one of 'x', 'y', 'sign'"),
         (["learn", "{data}", "--target", "wave", *SINGLE, "--features", "x,y"],
          "Use --algorithm onlinekernelregressor or --loss squared"),
         (["learn", "{data}", "--target", "corner", *SINGLE, "--features", "x,y"], "label"),
         (["learn", "{data}", "--target", "sign", "--features", "x", "--save", "no/m"], "no: cannot be saved to"),
-        (["learn", "{data}", "--features", "x", "--target", "sign", "--limit", "0"], "no examples to learn from"),
+        (["learn", os.devnull, "--delimiter", ","], "no examples to learn from"),
         (["predict", "missing.npz", "{data}"], "missing.npz: No such file"),
         (["show", "{data}"], "not a model file"),
         (["show", "missing"], "No such file"),
@@ -399,18 +392,17 @@ def test_wrong_arguments_have_status_2(data, arguments, message, capsys):
 def test_what_is_read_is_never_written_over(data, tmp_path, capsys):
     """Known by device and inode, before anything is written: by its name, by links of both kinds, on standard input."""
     learn(data, "sign", "--save", tmp_path / "m")
-    np.savez(tmp_path / "data.npz", X=X, y=Y)
     os.symlink(data, tmp_path / "soft.csv")
     os.link(data, tmp_path / "hard.csv")
-    files = {path: path.read_bytes() for path in (data, tmp_path / "data.npz", tmp_path / "m.npz")}
+    files = {path: path.read_bytes() for path in (data, tmp_path / "m.npz")}
     for output in (data, "soft.csv", "hard.csv", "m.npz"):
         arguments = ["predict", tmp_path / "m.npz", data, "--output", tmp_path / output]
         assert "--output must not be a file that is read" in refused(arguments, capsys)
     with open(data) as stdin, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", stdin)
         assert "must not be" in refused(["predict", tmp_path / "m.npz", "-", "--output", data], capsys)
-    err = refused(["learn", tmp_path / "data.npz", "--save", tmp_path / "data"], capsys)
-    assert "--save must not be a file that is read" in err
+    os.link(data, tmp_path / "hard.npz")
+    assert "--save must not be a file that is read" in refused(["learn", data, "--save", tmp_path / "hard"], capsys)
     assert all(path.read_bytes() == content for path, content in files.items())
 
 
@@ -485,18 +477,16 @@ def test_figures_are_those_of_plain_loops_whatever_interrupts_them(data, tmp_pat
         said(data, target, tmp_path / "parts", capsys, "--loss", loss, "--limit", 1000)
         last = said(data, target, tmp_path / "parts", capsys, "--loss", loss, "--resume")[-1]
         for name, value in said(data, target, tmp_path / whole, capsys, "--loss", loss)[-1].items():
-            if "lately" not in name and name != "us/example":
+            if "lately" not in name:
                 assert last[name] == value, name
         (tmp_path / "parts.npz").unlink()
 
 
 def test_predict_says_what_the_model_has_seen(data, tmp_path, capsys):
-    """Of the same file, whatever it is called, not of others; and only where mistakes are counted."""
+    """Of the same file, not of others; and only where mistakes are counted."""
     learn(data, "sign", "--limit", 500, "--save", tmp_path / "m")
-    learned = write_table(tmp_path / "learned.csv", slice(0, 500))
     other = write_table(tmp_path / "other.csv", slice(500, 1000))
-    for path, target, is_said in ((data, "sign", 1), (learned, "sign", 1), (other, "sign", 0),
-                                  (data, "none", 0)):
+    for path, target, is_said in ((data, "sign", 1), (other, "sign", 0), (data, "none", 0)):
         assert main(["predict", tmp_path / "m", path, "--features", "x,y", "--target", target]) == 0
         said = f"{path}: the model has learned the first 500 of these rows, and figures of new rows are worse."
         assert capsys.readouterr().err.count(said) == is_said

@@ -54,10 +54,10 @@ def test_columns_by_name_and_index(tmp_path):
         (chunk,) = chunks_of(path, "--header", *options, target=target)
         assert chunk.X.tolist() == X_ and chunk.y == y
     for options, target, message in (
-        (["--header"], "b", "--target must be an index from -4 to 3, as several columns have that name"),
-        (["--header"], "7", "--target must be a column, one of 'a', 'b', '1', 'b', or an index from -4 to 3"),
+        (["--header"], "b", "--target must be an index from -4 to 3 of .*, as several columns have that name"),
+        (["--header"], "7", "--target must be one of 'a', 'b', '1', 'b', or an index from -4 to 3 of"),
         (["--header", "--features", "a"], "a", "--target must not be one of --features"),
-        (["--no-header"], "a", "an index from -4 to 3 of a column, as there is no header"),
+        (["--no-header"], "a", "an index from -4 to 3 of .*, as there is no header"),
         (["--header", "--delimiter", ";"], "-1", "has no column besides the target; .* .Is --delimiter ',' meant?."),
     ):
         with pytest.raises(ValueError, match=message):
@@ -108,7 +108,7 @@ BAD = {"3,1": "expected 3 fields. Got 2 instead", "3,1,2,0": "expected 3 fields.
        "1_0,1,b": "column 'size': expected a number. Got '1_0' instead",
        "inf,1,b": "column 'size': expected a finite number. Got 'inf' instead",
        '"3"4,1,b': "expected quotes that match", "3,\udce4,b": "expected text in UTF-8",
-       "3,x,": "column 'label': expected a label. Got an empty field instead", "3,x,\udce4": "expected text in UTF-8",}
+       "3,x,": "column 'label': expected a label. Got a missing value instead", "3,x,\udce4": "expected text in UTF-8",}
 
 
 @each("bad", BAD)
@@ -122,7 +122,7 @@ def test_bad_rows_are_named_or_skipped(tmp_path, capsys, bad):
 
 
 def test_labels(tmp_path, capsys):
-    """Whole numbers stay numbers, however large, and all others are words; the first chunk decides."""
+    """Whole numbers stay numbers, however large, and all others are words."""
     big = np.where(Y > 0, 9007199254740993, 9007199254740992)
     path = written(tmp_path, "".join(f"{a!r},{b!r},{t}\n" for (a, b), t in zip(X[:500].tolist(), big.tolist())))
     for options in ([], ["--classes", "9007199254740993,9007199254740992"], ["--loss", "multiclasshinge"]):
@@ -134,12 +134,11 @@ def test_labels(tmp_path, capsys):
         assert main(arguments) == 0 and load(tmp_path / "m.npz").classes_.tolist() == [other, 1]
     written(tmp_path, "1,1\n2,0\n3,up\n")
     capsys.readouterr()
-    err = failed(arguments, capsys)
-    assert "line 3, column 1 (counted from 0): expected a whole number, like other labels (--classes A,B,..." in err
+    assert "unknown label, 'up'; expected one of 0, 1" in failed(arguments, capsys)
     assert main([*arguments, "--loss", "multiclasshinge", "--classes", "0,1,up"]) == 0
-    assert load(tmp_path / "m.npz").classes_.tolist() == ["0", "1", "up"]
+    assert load(tmp_path / "m.npz").classes_.tolist() == [0, 1, "up"]
     written(tmp_path, "1,1.5\n2,0\n")
-    assert "line 1: the target 1.5 is a number, and SILK learns classes here" in failed(arguments, capsys)
+    assert "the target's values are numbers, and SILK learns classes here" in failed(arguments, capsys)
 
 
 def test_columns_go_by_their_names(tmp_path, capsys):
@@ -151,10 +150,12 @@ def test_columns_go_by_their_names(tmp_path, capsys):
     capsys.readouterr()
     assert main(["predict", tmp_path / "m", other, "--target", "sign"]) == 0
     assert capsys.readouterr().out.split() == list(map(str, model.predict(X)))
-    arguments = ["learn", other, "--target", "sign", "--model", tmp_path / "m.npz", "--chunk", "500", "--save",
-                 tmp_path / "n"]
+    model.save(tmp_path / "n.npz")
+    arguments = ["learn", other, "--target", "sign", "--chunk", "500", "--save", tmp_path / "n", "--resume"]
     assert main([*arguments, "--limit", "500"]) == 0
     assert learned_alike(tmp_path / "n.npz", model.partial_fit(X[:500], Y[:500]))
+    (tmp_path / "n.npz").unlink()
+    model.save(tmp_path / "n.npz")
     other.write_text(other.read_text().replace("x\n", "X\n", 1))
     for command in (["predict", tmp_path / "m", other], arguments):
         capsys.readouterr()
@@ -166,17 +167,14 @@ def test_columns_go_by_their_names(tmp_path, capsys):
     assert capsys.readouterr().out.split() == list(map(str, load(tmp_path / "m.npz").predict([[2.5, 0.5]])))
 
 
-@each("suffix", ["csv", "csv.gz", "npz"])
+@each("suffix", ["csv", "csv.gz"])
 def test_other_formats(tmp_path, suffix, capsys):
     """They are learned, known again when they have grown, and refused when they have changed."""
     path, model = tmp_path / f"a.{suffix}", tmp_path / "m.npz"
 
     def save(rows):
-        if suffix == "npz":
-            np.savez(path, X=X[rows], y=Y[rows])
-        else:
-            with (gzip.open if suffix == "csv.gz" else open)(path, "wt") as file:
-                file.write("\n".join(ROWS[rows]))
+        with (gzip.open if suffix == "csv.gz" else open)(path, "wt") as file:
+            file.write("\n".join(ROWS[rows]))
 
     arguments = ["learn", path, *SINGLE, "--chunk", "100", "--save", model, "--resume"]
     expected = SILK()
@@ -186,31 +184,18 @@ def test_other_formats(tmp_path, suffix, capsys):
     for i in range(0, 3000, 100):
         expected.partial_fit(X[i : i + 100], Y[i : i + 100])
     assert learned_alike(model, expected)
-    options = [] if suffix == "npz" else ["--target", "2"]
     capsys.readouterr()
-    assert main(["predict", model, path, *options]) == 0
+    assert main(["predict", model, path, "--target", "2"]) == 0
     assert capsys.readouterr().out.split() == list(map(str, expected.predict(X)))
     save(slice(1, 3000))
     assert "ends after 2999 rows" in failed(arguments, capsys)
 
 
 def test_broken_files_are_refused_in_one_line(tmp_path, capsys):
-    np.savez(tmp_path / "words.npz", X=np.array([["a"]]))
-    np.savez(tmp_path / "uneven.npz", X=X[:5], y=Y[:4])
-    for name, value in (("holes", np.nan), ("infinite", np.inf)):
-        np.savez(tmp_path / f"{name}.npz", X=np.where(X[:5] == X[3, 1], value, X[:5]), y=Y[:5])
-    np.savez(tmp_path / "named.npz", points=X[:5], y=Y[:5])
-    np.save(tmp_path / "a.npy", X)
-    (tmp_path / "a.npy").rename(tmp_path / "array.npz")
     (tmp_path / "half.csv.gz").write_bytes(gzip.compress("\n".join(ROWS).encode())[:500])
     (tmp_path / "packed.csv").write_bytes(gzip.compress(b"1,2\n"))
     (tmp_path / "utf16.csv").write_text("a,b\n1,2\n", encoding="utf-16")
     for name, message in (
-        ("words.npz", "words.npz must have numbers X in 2 dimensions"),
-        ("uneven.npz", "must have as many labels y as rows"),
-        ("infinite.npz", "row 3, column 1 (counted from 0): expected a finite number. Got 'inf'"),
-        ("named.npz", "expected arrays X and y, and found 'points', 'y'"),
-        ("array.npz", "is not an .npz file"),
         ("half.csv.gz", "is not a complete gzip file"),
         ("packed.csv", "is compressed, without a name that ends in .gz"),
         ("utf16.csv", "is not UTF-8 text: it looks like UTF-16"),
@@ -218,5 +203,3 @@ def test_broken_files_are_refused_in_one_line(tmp_path, capsys):
         assert main(["learn", str(tmp_path / name), *SINGLE]) == 1, name
         err = capsys.readouterr().err
         assert message in err and "Traceback" not in err, (name, err)
-    assert main(["learn", tmp_path / "infinite.npz", *SINGLE, "--on-error", "skip"]) == 0
-    assert main(["learn", tmp_path / "holes.npz", *SINGLE]) == 0

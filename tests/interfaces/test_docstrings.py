@@ -17,7 +17,6 @@ from onlinekernels.base.params import Parameterized
 from onlinekernels.steps import Step
 from onlinekernels.labels import LabelStructure
 
-# ---- The classes, and how the first fit of each looks ----------------------------------------------------------
 
 X = np.random.default_rng(0).uniform(0.1, 0.9, size=(12, 2))
 SIGNS = np.where(X[:, 0] > 0.5, 1, -1)
@@ -37,7 +36,7 @@ NEEDED = {**{name: {"size": 5} for name in ("Recent", "RandomRemoval", "Redundan
           "Bank": {"n_features": 2}, "KRLS": {"loss": "multiclass_squared"},
           "SelfTuned": {"loss": "multiclass_squared"}, "Smoother": {"loss": "multiclass_squared"},
           **{name: {"members": [ok.SILK(budget=5), ok.PassiveAggressive("hinge", "linear")]} for name in ("Stacking",
-                                                                                                          "Hedge")},}
+                                                                                                          "Hedge")}}
 CLASSES = [
     *(thing for thing in (getattr(ok, name) for name in ok.__all__)
       if isinstance(thing, type) and issubclass(thing, Parameterized) and thing not in (ok.Loss, ok.Kernel)),
@@ -54,7 +53,6 @@ def fit(cls, **params):
     if cls.__name__ in algorithms.__all__:
         numbers = "squared" if cls is ok.KRLS else "insensitive"
         thing.set_params(**{"loss": numbers} if params.get("scale_target") is True else {})
-        thing.set_params(**{"kernel": "linear", "budget": None} if params.get("per_feature") is True else {})
         return thing.fit(X, NUMBERS if params.get("scale_target") is True else SIGNS)
     if isinstance(thing, ok.Loss):
         return ok.NORMA(thing, labels=LINE if thing.structured else None).fit(X, Y[thing.task])
@@ -66,9 +64,8 @@ def fit(cls, **params):
         return ok.NORMA("graph_hinge", labels=thing).fit(X, LETTERS)
     for kind, name in ((ok.Kernel, "kernel"), (Step, "step"), (Budget, "budget"), (ok.RunningScaler, "scale")):
         if isinstance(thing, kind):
-            kernel = {"kernel": "linear"} if params.get("per_feature") is True else {}
             loss, y = ("hinge", SIGNS) if isinstance(thing, ok.Redundant) else ("squared", NUMBERS)
-            return ok.NORMA(loss, **kernel, **{name: thing}).fit(X, y)
+            return ok.NORMA(loss, **{name: thing}).fit(X, y)
     if isinstance(thing, (ok.RunningEncoder, ok.KernelHebbian)):
         return thing.fit(X)
     raise AssertionError(f"no way to fit {cls}")
@@ -87,9 +84,6 @@ def described(cls):
             for name in names:
                 found[name][1] += line.strip() + " "
     return {name: tuple(said) for name, said in found.items()}
-
-
-# ---- Signature and docstring -----------------------------------------------------------------------------------
 
 
 @each("cls", CLASSES)
@@ -153,8 +147,6 @@ def test_a_number_out_of_the_range_that_the_docstring_names_is_refused(cls, name
         with pytest.raises(ValueError, match=rf"'{name}'"):
             fit(cls, **{name: value})
 
-
-# ---- Letters ---------------------------------------------------------------------------------------------------
 
 CITED = re.compile(r"\b([KIVH]) (?=\(\d|\d|[IVX]+-|Thm|Cor|Fig|Prop|Algorithm|section)")
 

@@ -54,29 +54,6 @@ def test_tables_of_all_kinds_are_the_same_table():
         np.testing.assert_array_equal(RunningEncoder().progressive(rows), expected)
 
 
-def test_any_chunking_gives_the_same_bits_and_transform_what_would_come_next():
-    for rows in (table(120), table(120).to_dict("records"), table(120).astype(object).to_numpy()):
-        slots = 4
-        whole, parts, single = RunningEncoder(slots), RunningEncoder(slots), RunningEncoder(slots)
-        expected = whole.progressive(rows)
-        part = (lambda a, b: rows.iloc[a:b]) if hasattr(rows, "iloc") else (lambda a, b: rows[a:b])
-        pieces, first, rng = [], 0, np.random.default_rng(1)
-        while first < 120:
-            last = first + int(rng.integers(1, 30))
-            if first:
-                ahead = parts.transform(part(first, last))
-                np.testing.assert_array_equal(ahead[0], expected[first])
-            pieces.append(parts.progressive(part(first, last)))
-            first = last
-        np.testing.assert_array_equal(np.concatenate(pieces), expected)
-        for i in range(120):
-            one = part(i, i + 1)
-            if i:
-                np.testing.assert_array_equal(single.transform(one)[0], expected[i])
-            single.partial_fit(one)
-        assert whole.to_dict() == parts.to_dict() == single.to_dict()
-
-
 def test_rows_of_an_undecided_column_are_each_encoded_for_themselves():
     encoder = RunningEncoder(2).fit([[1, None]])
     values = [[1, None], [1, 3.5], [1, "red"], [1, "2024-01-01"], [1, "blue"]]
@@ -588,38 +565,6 @@ def people(n=150, seed=0):
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     y = np.array([row["city"] in ("Rome", "Oslo") or bool(row["new"]) for row in rows])
     return rows, y, np.array([row["count"] + 0.0 for row in rows])
-
-
-def learners(**params):
-    """A model of each algorithm."""
-    from onlinekernels import algorithms
-
-    for name in algorithms.__all__:
-        made = getattr(algorithms, name)
-        if name.startswith("OnlineKernel"):
-            continue  # these have tests of their own
-        names = {parameter.name for parameter in made._signature()}
-        scale = {"scale": True} if "scale" in names else {}
-        loss = {"loss": "multiclass_squared"} if name in ("KRLS", "SelfTuned") else {}
-        members = {"members": [ok.SILK("multiclass_hinge"), ok.KRLS("multiclass_squared")]} if "members" in names else {}
-        yield made(**members, **scale, **loss, **params)
-
-
-def test_every_algorithm_takes_rows_as_they_come():
-    rows, y, _ = people()
-    for model, plain in zip(learners(encode=RunningEncoder(100)), learners(), strict=True):
-        encoder = RunningEncoder(100)  # no column overflows
-        encoder._means = model._target_means(y, None)
-        X = encoder.progressive(rows)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # no better than a constant
-            model.fit(rows, y)
-            plain.fit(X, y)
-        np.testing.assert_array_equal(model.predict(rows), plain.predict(encoder.transform(rows)), err_msg=repr(model))
-        assert model.predict_one(rows[3]) == plain.predict_one(encoder.transform_one(rows[3]))
-        assert model.n_features_in_ == 8 and list(model.feature_names_in_) == list(rows[0])
-        assert model.encoder_.feature_names_out == encoder.feature_names_out
-        assert not hasattr(plain, "encoder_")
 
 
 def keyed(n=60):

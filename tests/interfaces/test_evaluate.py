@@ -130,7 +130,7 @@ def test_sparse_streams_and_data_frames(kind):
     rows = getattr(sparse, kind)(X)
     expected = evaluate.progressive(model_for("hinge"), (X, y))
     for stream in ((rows, y), [(rows.tocsr()[:70], y[:70]), (rows.tocsr()[70:], y[70:])]):
-        report = evaluate.progressive(model_for("hinge"), stream, progress=False)
+        report = evaluate.progressive(model_for("hinge"), stream)
         assert (report.mistakes, report.terms) == (expected.mistakes, expected.terms)
     assert evaluate.tune(model_for("hinge"), [{"step": 0.3}], (rows, y)).best_value == expected.error
     alone = [evaluate.progressive(model_for("novelty"), stream).alerts
@@ -204,7 +204,7 @@ ONE = ok.NORMA()  # never learns
             (lambda params=params: evaluate.tune(ONE, params, BINARY), ValueError, message)
             for params, message in [
                 ([], "params must hold at least one setting"),
-                ([1.0], "params must be an iterable of settings {name: value}.* Got 1.0"),
+                ([1.0], "params must be an iterable of settings {name: value}.* Got .1.0. instead"),
                 (1.0, "params must be an iterable of settings .* Got 1.0"),
                 ("step", "params must be an iterable of settings .* Got 'step'"),
                 ({"step": [1.0]}, "params must be an iterable of settings .*ParameterGrid"),

@@ -46,9 +46,6 @@ def quick():
     return run
 
 
-# ---- The registry ---------------------------------------------------------------------------------
-
-
 def test_every_promised_experiment_is_there():
     assert sorted(EXPERIMENTS) == sorted(PROMISED)
 
@@ -70,14 +67,9 @@ def test_pages_have_claim_and_verdict_of_each_report():
         assert experiment.paper[0] in "KIVH"
 
 
-# ---- Each of them, quickly ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("names", [
     [name for name in EXPERIMENTS if name not in LONG], pytest.param(LONG, marks=pytest.mark.slow)
 ], ids=["quick", "longer"])
-
-
 def test_experiments(names, quick, tmp_path):
     @each("name", names)
     def is_sound(name):
@@ -113,12 +105,6 @@ def checks_have_figures_and_decide(results):
         assert "nan" not in check.found
 
 
-# ---- Verdicts and tables --------------------------------------------------------------------------
-
-
-# ---- Figures of the papers, on their data ---------------------------------------------------------
-
-
 @pytest.mark.slow
 @each("name, seeds, not_so", [
     ("svmd-fig3", 1, ["both tuned", "SVMD is slower at first", "memory 0 is the fastest at first"]),
@@ -126,8 +112,6 @@ def checks_have_figures_and_decide(results):
     ("svmd-fig6", 2, ["the schedule errs in almost 90%", "so does a schedule that is tuned"]),
     ("svmd-fig8", 1, []), ("norma-fig3", 1, ["with K's lambda = 1"]),
 ])  # fmt: skip
-
-
 def test_what_holds_on_real_data(name, seeds, not_so):
     """Claim by claim; those that fail are as well known as those that hold."""
     for needed in EXPERIMENTS[name].needs:

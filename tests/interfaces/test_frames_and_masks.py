@@ -90,8 +90,6 @@ def overlap(a, b):
 
 @each("make", [lambda: ["a", "b"], lambda: {"a": ["b"]}, lambda: {"a", "b"}, lambda: bytearray(b"ab"),
                lambda: np.array(["a", "b"])], ids=["list", "dict", "set", "bytearray", "array"])
-
-
 def test_what_becomes_of_an_example_does_not_matter(make):
     seen = []
 

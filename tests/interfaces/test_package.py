@@ -38,7 +38,7 @@ LAYERS = [
 
 
 # Imports inside functions that go up: a method that hands its model to a function above.
-GOES_UP = {("base.estimator", "base.files"), ("base.files", "bank"), ("algorithms.norma", "ensemble.stacking")}
+GOES_UP = {("base.estimator", "base.files"), ("base.files", "bank")}
 # Libraries that are optional, and who may import them at the top of a file; functions may.
 OPTIONAL = {"river": "river"}
 

@@ -2,7 +2,6 @@
 import os
 import pickle
 import signal
-import threading
 import time
 
 import numpy as np
@@ -11,7 +10,8 @@ from cases import each
 
 import onlinekernels as ok
 from onlinekernels import Bank, combine
-from onlinekernels.parallel import PartitionedBank, part_of
+from onlinekernels.parallel import PartitionedBank
+from onlinekernels.parallel.partitioned import part_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
@@ -141,16 +141,6 @@ def client():
             yield client
 
 
-def reader(keys, y, of_all=False, start=(0, 0, 0, 0), end=300):
-    """What a worker calls: three chunks of the rows of its part, from one of them on, or of all rows."""
-    def read(part, parts):
-        rows = np.arange(len(keys)) if of_all else np.flatnonzero(part_of(keys[:end], parts) == part)
-        for some in np.array_split(rows[start[part] :], 3):
-            yield X[some], None if y is None else y[some], keys[some]
-
-    return read
-
-
 @pytest.mark.filterwarnings("ignore")  # Dask's own
 class TestPartitionedBank:
     KEYS = [f"sensor {i}" for i in RNG.integers(0, 23, size=300)]
@@ -183,24 +173,6 @@ class TestPartitionedBank:
                 many.partial_fit(*arguments)
         assert many.collect().t_.sum() == 300
 
-    def test_parts_read_their_own_rows(self, client):
-        """The same as if the rows had come from here; keys of another part are refused."""
-        for loss, y, classes in (("novelty", None, None), ("squared", TARGETS, None),
-                                 ("hinge", LABELS, ["other", "same"])):
-            numbers = np.arange(300) % 23
-            read = reader(numbers, y)
-            many = PartitionedBank(Bank(3, loss, budget=6), client, parts=3)
-            if classes:
-                with pytest.raises(ValueError, match="No labels are known"):
-                    many.learn_from(read)
-            assert many.learn_from(read, classes) == 300 == many.n_rows_
-            one = Bank(3, loss, budget=6).partial_fit(X, y, keys=numbers, classes=classes)
-            assert (many.predict(X, keys=numbers) == one.predict(X, keys=numbers)).all()
-            assert (many.progressive(X, y, keys=numbers) == one.progressive(X, y, keys=numbers)).all()
-            with pytest.raises(ValueError, match="does not belong to part"):
-                many.learn_from(reader(numbers, y, of_all=True))
-            assert many.collect().t_.sum() == 600
-
     @each("loss, y", [("novelty", None), ("hinge", LABELS)])
     def test_a_checkpoint_goes_on_with_any_number_of_parts(self, client, tmp_path, loss, y):
         one, many = Bank(3, loss, budget=6), PartitionedBank(Bank(3, loss, budget=6), client)
@@ -221,46 +193,20 @@ class TestPartitionedBank:
             assert (again.progressive(X[rows], None if y is None else y[rows], keys=self.KEYS[rows]) == expected).all()
             assert (again.predict(X, keys=self.KEYS) == one.predict(X, keys=self.KEYS)).all()
 
-    def test_an_error_says_whose_it_is_and_what_others_have_learned_counts(self, client, tmp_path):
+    def test_an_error_says_whose_it_is(self, client, tmp_path, monkeypatch):
         """The folder of a part that is full, say; that is not a worker which was lost."""
-        numbers = np.arange(300) % 23
-        many = PartitionedBank(Bank(3, "novelty", budget=6), client, parts=3)
+        def full(bank, path):
+            raise OSError(28, "No space left on device")
 
-        def read(part, parts):
-            yield from reader(numbers, None)(part, parts)
-            if part == 1:
-                raise OSError(28, "No space left on device")
-
+        many = PartitionedBank(Bank(3, "novelty", budget=6), client, parts=3).partial_fit(X, keys=self.KEYS)
+        monkeypatch.setattr(Bank, "save", lambda bank, path: full(bank, path) if "part00001" in path else None)
         with pytest.raises(OSError, match="No space left on device") as caught:
-            many.learn_from(read)
+            many.save(tmp_path)
         notes = getattr(caught.value, "__notes__", map(str, caught.value.args))
         assert caught.value.errno == 28 and "part 1 of 3" in "".join(notes)
-        assert many.n_rows_ == sum(many.rows_per_part_) == 300
-        early = PartitionedBank(Bank(3, "novelty", budget=6), client, parts=3)
-        early.learn_from(reader(numbers, None, end=100))
-        early.save(tmp_path)
-        again = PartitionedBank.load(tmp_path, client)
-        assert again.rows_per_part_ == early.rows_per_part_
-        assert again.learn_from(reader(numbers, None, start=again.rows_per_part_)) == 200
-        assert (again.scores(X, keys=numbers) == many.scores(X, keys=numbers)).all()
-
-    def test_ctrl_c_stops_parts_that_read(self, client, tmp_path):
-        """After their chunk, and what they have learned counts; two parts share a worker."""
-        def read(part, parts):
-            mine = np.flatnonzero(part_of(np.arange(300), parts) == part)
-            while True:
-                yield X[mine], None, np.arange(300)[mine]
-                time.sleep(0.01)
-
-        many = PartitionedBank(Bank(3, "novelty", budget=6), client, parts=3)
-        timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            many.learn_from(read)
-        timer.join()
-        assert many.n_rows_ == sum(many.rows_per_part_) > 0
+        monkeypatch.undo()
         many.save(tmp_path)
-        assert PartitionedBank.load(tmp_path, client).n_rows_ == many.n_rows_
+        assert PartitionedBank.load(tmp_path, client).n_rows_ == many.n_rows_ == 300
 
 
 def die_half_way(bank, rows, *arguments, keys, **keywords):
@@ -323,7 +269,7 @@ class TestPartOf:
         import sys
 
         keys = ["hall", b"hall", ("a", 1, ("b", None)), None, 2.5, -1, 10**30, "\ud800"]
-        code = f"from onlinekernels.parallel import part_of; print(part_of({keys!r}, 1000).tolist())"
+        code = f"from onlinekernels.parallel.partitioned import part_of; print(part_of({keys!r}, 1000).tolist())"
         for seed in ("1", "2"):
             said = subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PATH": ""},
                                   capture_output=True, text=True)

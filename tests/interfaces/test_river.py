@@ -64,9 +64,6 @@ def same_answers(a, b):
         assert a == b
 
 
-# ---- River's own checks --------------------------------------------------------------------------
-
-
 class Anomalies:
     """Instead of river's credit card data, which it would have to download."""
 
@@ -88,9 +85,6 @@ def test_rivers_checks(model, monkeypatch):
     pytest.importorskip("sklearn")
     monkeypatch.setattr(datasets, "CreditCard", Anomalies)
     checks.check_estimator(as_river(model))
-
-
-# ---- Features come and go ------------------------------------------------------------------------
 
 
 def dense_answers(model, X, y, task):
@@ -168,9 +162,6 @@ def test_a_kernel_on_objects_sees_the_dictionaries():
     assert wrapper.predict_one({"money": 3, "no": 0}) == "spam" and wrapper.predict_one({"hello": []}) == "ham"
 
 
-# ---- Bad input -----------------------------------------------------------------------------------
-
-
 @each(
     "x, kind, message",
     [
@@ -215,9 +206,6 @@ def test_bad_parameters(make, message):
         make()
 
 
-# ---- Labels --------------------------------------------------------------------------------------
-
-
 @each("labels", [(False, True), (0, 1), (-1, 1), ("ham", "spam"), ("spam", "ham"), ((1, 2), "x"), (np.False_,
                                                                                                    np.True_)])
 @each("first", [0, 1])
@@ -251,9 +239,6 @@ def test_before_anything_is_learned():
     assert as_river(NORMA("novelty")).score_one(x) == 0.0
 
 
-# ---- Among river's other pieces ------------------------------------------------------------------
-
-
 def test_a_model_that_encodes_behind_one_hot_encoding_needs_all_names():
     words = ["red", "blue", "green"]
 
@@ -272,9 +257,6 @@ def test_a_model_that_encodes_behind_one_hot_encoding_needs_all_names():
     assert through(named) == [True, False, False]
 
 
-# ---- Copies --------------------------------------------------------------------------------------
-
-
 def test_a_clone_knows_nothing_and_the_model_stays_as_it_is():
     model = NORMA("squared", Gaussian(2.0))
     wrapper = as_river(model, features=["a"])
@@ -286,9 +268,6 @@ def test_a_clone_knows_nothing_and_the_model_stays_as_it_is():
     assert isinstance(wrapper.clone({"model": NORMA("squared", Linear())}).model.kernel, Linear)
     with pytest.raises(ValueError, match="not a mutable attribute"):
         wrapper.mutate({"features": ["b"]})
-
-
-# ---- Several targets --------------------------------------------------------------------------
 
 
 def test_rivers_checks_of_several_targets():
@@ -313,9 +292,6 @@ def test_targets_that_make_no_sense():
         RiverMultiTargetRegressor(fitted, features=["a"])
     named = RiverMultiTargetRegressor(fitted, features=["a"], targets=["u", "v"])
     assert list(named.predict_one({"a": 1.0}).values()) == fitted.predict([[1.0]])[0].tolist()
-
-
-# ---- Imports -------------------------------------------------------------------------------------
 
 
 def test_importing_without_river_says_what_to_install():

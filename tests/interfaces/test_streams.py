@@ -91,12 +91,12 @@ def test_reflection():
 
 BAD_COUNTS = "a positive integer", [0, -1, 2.5, "10", None, True]
 BAD_POSITIVE = "a positive number", [0, -1.0, float("nan"), float("inf"), "3", None, True]
-BAD_NON_NEGATIVE = "a non-negative number", [-0.1, float("nan"), float("inf"), "0", None, True]
+BAD_NON_NEGATIVE = "a number of at least 0", [-0.1, float("nan"), float("inf"), "0", None, True]
 BAD_WIDTHS = [(0.6, 0.3), (0.0, 0.3), (0.3,), (0.3, 0.6, 0.9), 0.3, None, "ab", (0.3, float("inf"))]
 EXPECTED = {"n": BAD_COUNTS, "components": BAD_COUNTS, "every": BAD_COUNTS, "digits": BAD_COUNTS, "box": BAD_POSITIVE,
             "width": BAD_POSITIVE, "margin": BAD_NON_NEGATIVE, "drift": BAD_NON_NEGATIVE, "speed": BAD_NON_NEGATIVE,
             "wander": BAD_NON_NEGATIVE, "turn": ("a finite number", ["fast", None, float("inf")]),
-            "widths": ("two positive numbers, the smaller one first", BAD_WIDTHS),}
+            "widths": ("two positive numbers, the smaller one first", BAD_WIDTHS)}
 
 
 def counting(n, **parameters):
@@ -123,9 +123,6 @@ def test_bad_parameters_are_named(stream):
             counting_sequence([[1.0], [2.0]], y, 3)
 
 
-# ---- Counting -----------------------------------------------------------------------------------
-
-
 def naive_counter(n, base, places):
     digits, number = [], 0
     while len(digits) < n:
@@ -143,9 +140,6 @@ def test_the_labels_count(n, base, places):
     X = np.arange(3 * base)
     _, y = counting_sequence(X, X % base, n, digits=places)
     assert y.tolist() == naive_counter(n, base, places)
-
-
-# ---- Time series -------------------------------------------------------------------------------
 
 
 def test_rows_of_a_series_are_its_last_values_and_the_next():

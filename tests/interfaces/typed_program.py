@@ -83,9 +83,9 @@ def many_models(rows: Rows, path: Path) -> int:
 
 def measured(rows: Rows, labels: list[str]) -> float:
     stream = np.asarray(rows), np.asarray(labels)
-    report: Report = progressive(NORMA("hinge"), stream, window=10, progress=False)
-    beside: Comparison = compare({"one": NORMA("hinge"), "other": SILK("hinge")}, stream, progress=False)
-    tuned: Tuning = tune(NORMA("hinge"), [{"step": 0.1}, {"step": 1.0}], stream, progress=False)
+    report: Report = progressive(NORMA("hinge"), stream, window=10)
+    beside: Comparison = compare({"one": NORMA("hinge"), "other": SILK("hinge")}, stream)
+    tuned: Tuning = tune(NORMA("hinge"), [{"step": 0.1}, {"step": 1.0}], stream)
     trial: Report = tuned.trials[0].report or report
     return float(report.error + trial.error) + len(beside.table().splitlines()) + tuned.best_value
 

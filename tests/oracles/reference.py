@@ -274,9 +274,6 @@ def _expit(z):
     return math.exp(z) / (1.0 + math.exp(z))
 
 
-# Steps --------------------------------------------------------------------------------------------------------
-
-
 def step_size(spec, t):
     """eta_t, where t = 1 is the first example."""
     name, params = spec

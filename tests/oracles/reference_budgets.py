@@ -106,6 +106,22 @@ def quantized(coherence, size=None):
     return fit
 
 
+def absorbing(size):
+    """BPA-S, Wang and Vucetic (2010): the term that loses least if the newcomer takes over what it can of it."""
+
+    def fit(model):
+        last, gram = len(model.X) - 1, model.gram()
+        if last < size:
+            return model
+        shares = gram[last, :last] / gram[last, last]
+        rest = gram.diagonal()[:last] - shares * gram[last, :last]
+        goes = oldest_least((model.A @ model.kappa * model.A).sum(axis=1)[:last] * rest)
+        model.A[last] += shares[goes] * model.A[goes]
+        return model.without(goes) if model.A[last].any() else model.without(last).without(goes)
+
+    return fit
+
+
 def learn(X, Y, rule, budget, kernel, kappa=np.eye(1)):
     """Scores before each example, and the model; rule(t, scores, y, k) is (shrink, new coefficients)."""
     model, scores = Model(kernel, kappa), []

@@ -29,9 +29,6 @@ DUST = 1e-12
 CAP = 1e5
 
 
-# What the learners share --------------------------------------------------------------------------------------
-
-
 class Expansion:
     """f(x, .) = sum_i alpha_i k(x_i, x), its Gram matrix, and a budget.
 
@@ -104,9 +101,6 @@ class Expansion:
     def _keep(self, places):
         self.rows = [self.rows[i] for i in places]
         self.K = self.K[np.ix_(places, places)]
-
-
-# Projection ---------------------------------------------------------------------------------------------------
 
 
 class ReferenceProjection(Expansion):
@@ -183,9 +177,6 @@ class ReferencePassiveAggressive(ReferenceProjection):
                      "PA-II": lambda missing, q: missing / (q + 1 / (2 * penalty))}[variant]
 
 
-# ALMA ---------------------------------------------------------------------------------------------------------
-
-
 class ReferenceALMA(Expansion):
     """G, ALMA_2(alpha; B, C) on xhat = x / |x|, so in the space of the normalized kernel; k counts corrections.
 
@@ -214,9 +205,6 @@ class ReferenceALMA(Expansion):
         return score
 
 
-# The Ballseptron ----------------------------------------------------------------------------------------------
-
-
 class ReferenceBallseptron(Expansion):
     """S: the Perceptron's update for a mistake, and for y w.x / |w| <= r with x' = x - y r w / |w| in place of x.
 
@@ -239,9 +227,6 @@ class ReferenceBallseptron(Expansion):
                 self.append(x, y)
         self.apply_budget()
         return score
-
-
-# ROMMA --------------------------------------------------------------------------------------------------------
 
 
 class ReferenceROMMA(Expansion):
@@ -282,9 +267,6 @@ class ReferenceROMMA(Expansion):
         return (c, d) if longer * k <= CAP**2 else (0.0, y / k)
 
 
-# The Voted Perceptron -----------------------------------------------------------------------------------------
-
-
 class ReferenceVoted(Expansion):
     """F Fig. 1: every hypothesis w_i of the kernel Perceptron, with the number c_i of examples that it lived for.
 
@@ -320,9 +302,6 @@ class ReferenceVoted(Expansion):
     def decision(self, x, vote=True):
         """sum_i c_i sign(w_i.x), or without the sign."""
         return math.fsum(c * (float(np.sign(value)) if vote else value) for c, value in self.hypotheses(x))
-
-
-# The Adatron --------------------------------------------------------------------------------------------------
 
 
 def adatron(kernel, X, y, step=1.0, epochs=10):

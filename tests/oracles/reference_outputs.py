@@ -177,9 +177,6 @@ def _softmax(scores):
     return e / np.sum(e)
 
 
-# What the learners share --------------------------------------------------------------------------------------
-
-
 class _Outputs:
     """A hypothesis f(x, .) + b over labels that may grow, with everything about it but how it learns."""
 
@@ -449,9 +446,6 @@ def implicit_logistic(loss, m, y, k, S):
     return r
 
 
-# SVMD ---------------------------------------------------------------------------------------------------------
-
-
 class ReferenceSVMD(_Outputs):
     """V Algorithm 2 with rows alpha_i of f and beta_i of the gradient trace v; c is `regularization`.
 
@@ -499,6 +493,8 @@ class ReferenceSVMD(_Outputs):
         self.exact_norms = exact_norms
         self.eta, self.eta_b = params["rate"], np.full(len(self.labels), eta_b)
         self.gain = lambda u: max(0.5, 1.0 + u)  # V (4)
+        if params.get("quadratic"):  # footnote 2
+            self.gain = lambda u: 0.5 * u * u + u + 1.0 if u > -1.0 else 0.5
         self.v_b, self.v_eps = np.zeros(len(self.labels)), 0.0
         self.ff = self.fv = 0.0
         self.dropped = False

@@ -123,8 +123,6 @@ def test_projecting(learner, size, tolerance, chunk):
                lambda **o: ok.Projection("graph_hinge", ok.Gaussian(1.0), radius=2.0, labels=ok.Taxonomy({0: 3, 1: 3,
                                                                                                           2: 4, 3: 4}),
                                          **o), lambda **o: ok.SVMD("hinge", ok.Gaussian(1.0), exact_norms=True, **o),])
-
-
 def test_norms_stay_exact(make, chunk):
     model = make(budget=ok.Projecting(9))
     y = MANY if model._current_loss().task == "multiclass" else SIGNS
@@ -183,9 +181,6 @@ def test_who_is_spanned_does_not_depend_on_chunks(loss, decay):
     np.testing.assert_allclose(one, many, atol=1e-7)
 
 
-# ---- Projectron ---------------------------------------------------------------------------------------------------
-
-
 @each("chunk", CHUNKS)
 @each("size, tolerance", [(1, 0.0), (10, 0.0), (200, 0.2)])
 @each("margin_tolerance", [None, 0.5, 0.05])
@@ -197,9 +192,6 @@ def test_projectron(size, tolerance, margin_tolerance, chunk):
     np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(model.support_vectors_, naive.X)
     np.testing.assert_allclose(model.dual_coef_, naive.A.T, rtol=1e-7, atol=1e-8)
-
-
-# ---- Quantized ----------------------------------------------------------------------------------------------------
 
 
 @covering(2)
@@ -219,15 +211,36 @@ def test_quantized(learner, kernel, coherence, size, chunk):
     assert 1 < model.n_terms_ < len(X) - 9
 
 
+@covering(2)
+@each("chunk", CHUNKS)
+@each("size", [1, 2, 12])
+@each("kernel", [ok.Gaussian(1.0), ok.Polynomial(2)])
+@each("learner", LEARNERS)
+def test_absorbing(learner, kernel, size, chunk):
+    make, y, rule, kappa = LEARNERS[learner]
+    points = X / 2.0
+    model = make(kernel, ok.Absorbing(size))
+    scores = progressive(model, points, y, chunk, **many_classes(y))
+    expected, naive = reference.learn(points, y, rule, reference.absorbing(size), kernel, kappa)
+    np.testing.assert_allclose(scores.reshape(len(X), -1), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(model.support_vectors_, naive.X)
+    np.testing.assert_allclose(model.dual_coef_, naive.A.T, rtol=1e-9, atol=1e-9)
+
+
+def test_a_term_that_absorbs_its_opposite_is_gone():
+    model = ok.Perceptron("gaussian", budget=ok.Absorbing(1)).partial_fit([[1.0], [1.0]], [1, -1], classes=[-1, 1])
+    assert model.n_terms_ == 0
+    model.partial_fit([[1.0], [2.0]], [1, 1])
+    model._state.engine._check()
+    assert pickle.loads(pickle.dumps(model)).n_terms_ == model.n_terms_ == 1
+
+
 def test_a_term_that_quantization_wipes_out_is_gone():
     model = ok.Perceptron("linear", budget=ok.Quantized(1.0)).partial_fit([[1.0], [2.0]], [1, -1], classes=[-1, 1])
     assert model.n_terms_ == 0
     model.partial_fit([[-1.0], [3.0], [2.0]], [1, 1, -1])
     model._state.engine._check()
     assert pickle.loads(pickle.dumps(model)).n_terms_ == model.n_terms_ == 1
-
-
-# ---- Merging ------------------------------------------------------------------------------------------------------
 
 
 @covering(2)
@@ -364,9 +377,6 @@ def test_the_forgetron_is_norma_with_a_step_of_1_and_no_margin():
     expected = ok.Forgetron(ok.Gaussian(1.0), budget=5).progressive(X, SIGNS)
     for twin in (ok.NORMA(mistake, ok.Gaussian(1.0), **same), ok.Perceptron(ok.Gaussian(1.0), budget=ok.Shrinking(5))):
         np.testing.assert_array_equal(twin.progressive(X, SIGNS), expected)
-
-
-# ---- What all of them must do -------------------------------------------------------------------------------------
 
 
 def test_a_file_whose_factor_and_inverse_differ_is_refused(tmp_path):

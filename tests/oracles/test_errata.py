@@ -6,8 +6,6 @@ import pytest
 from onlinekernels import (ILK, NORMA, SVMD, AdditiveSpline, Gaussian, Hinge, Huber, NuNovelty, Projection,
                            SquaredInsensitive, Sublinear, bounds,)
 
-# ---- K: Kivinen, Smola and Williamson ---------------------------------------------------------
-
 
 def test_k_sign_of_the_nu_updates():
     """Descent balances at nu alerts and keeps an account of them; with the printed sign everything alerts."""
@@ -85,7 +83,13 @@ def test_k_window_of_theorem_6():
     assert Sublinear(exponent=0.8, start=1).length(32) == 16  # not one more, though 32**0.8 is 16.000000000000004
 
 
-# ---- I: Cheng, Vishwanathan, Schuurmans, Wang and Caelli --------------------------------------
+def test_k_square_in_49():
+    """The first line of (49), an identity for f_{t+1} = f_t - eta d; with |d| for |d|^2 it is none."""
+    rng = np.random.default_rng(0)
+    f, g, d, eta = *rng.normal(size=(3, 5)), 0.3
+    left = (f - g) @ (f - g) - (f - eta * d - g) @ (f - eta * d - g)
+    assert np.isclose(left, -eta**2 * (d @ d) + 2 * eta * d @ (f - g))
+    assert not np.isclose(left, -eta**2 * np.linalg.norm(d) + 2 * eta * d @ (f - g))
 
 
 def test_i_cap_of_16():
@@ -116,9 +120,6 @@ def test_i_theorem_2_wants_its_step():
     untuned = bounds.ilk_mistakes_untuned(step=0.01, regularization=0.0, learner_margin=1.0, **about)
     assert slow <= untuned
     assert mistakes(ILK(kernel="linear", **bounds.tune_ilk_mistakes(**about))) <= bounds.ilk_mistakes(**about)
-
-
-# ---- V: Vishwanathan, Schraudolph and Smola ---------------------------------------------------
 
 
 def test_v_cap_of_33():
@@ -153,9 +154,6 @@ def test_v_traces_beside_an_offset_42_52():
         traces, eta, h = learned(loss, 0.1)[1], 0.1, 1e-5
         differences = (learned(loss, eta * np.exp(h))[0] - learned(loss, eta * np.exp(-h))[0]) / (2 * h)
         np.testing.assert_allclose(traces, differences, rtol=1e-6, atol=1e-8, err_msg=loss)
-
-
-# ---- H: Herbster ------------------------------------------------------------------------------
 
 
 def test_h_fraction_in_4():

@@ -20,7 +20,7 @@ class TestInitial:
               "window": lambda kernel: ok.NORMA("squared", kernel, step=0.1, budget=ok.Window(13)),
               "smallest": lambda kernel: ok.NORMA("huber", kernel, step=0.1, budget=ok.Smallest(8)),
               "offset": lambda kernel: ok.NORMA("squared", kernel, step=0.1, offset=True),
-              "average": lambda kernel: ok.NORMA("squared", kernel, step=0.1, average=True),}
+              "average": lambda kernel: ok.NORMA("squared", kernel, step=0.1, average=True)}
 
     def kept(self, start, budget):
         """f of `start` at X and NEW when only the terms that the budget keeps are counted."""
@@ -84,9 +84,6 @@ def test_an_adapted_step_knows_the_norm_of_its_start(algorithm, offset):
     np.testing.assert_allclose(steps[1] / steps[0], max(0.5, 1 - mu * product), rtol=1e-9)
 
 
-# ---- initial= and label structures -----------------------------------------------------------------------------------
-
-
 class TestStartOfManyLabels:
     @each("kernel", ["gaussian", "linear", ok.AdditiveExponential(), ok.AdditiveSpline() + ok.AdditiveMatern() + 0.5 + ok.Noise(0.1)], ids=str)
     @each("loss", ["multiclass_hinge", "multiclass_logistic", "multiclass_squared"])
@@ -109,8 +106,6 @@ class TestStartOfManyLabels:
         model._state.engine._check()
         again = pickle.loads(pickle.dumps(model))
         assert (again.decision_function(X) == model.decision_function(X)).all()
-
-# ---- Functions to start from -----------------------------------------------------------------------------------------
 
 
 def test_a_start_is_checked_where_it_arrives():

@@ -14,7 +14,7 @@ from test_oracle import describe
 N, D = 40, 3
 NAMES = ["a", "b", "c", "d"]
 KERNELS = [ok.Linear(), ok.Gaussian(1.3), ok.Polynomial(3, 0.3, 1.0), ok.Gaussian(2) + 0.1
-           * ok.Linear() + ok.Constant(),]
+           * ok.Linear() + ok.Constant()]
 BUDGETS = [ok.Unlimited(), ok.Recent(7), ok.Window(9), ok.Smallest(6)]
 LOSSES = [ok.Hinge(1.0), ok.Hinge(0.4), ok.Insensitive(0.2), ok.SquaredInsensitive(0.3), ok.MulticlassHinge(0.8)]
 CLOSE = {"rtol": 1e-10, "atol": 1e-10}
@@ -52,9 +52,6 @@ def same_terms(model, oracle, **close):
     np.testing.assert_allclose(model.dual_coef_, oracle.coefficients(), **close)
     points = np.array([row.x for row in oracle.rows]).reshape(-1, D)
     np.testing.assert_allclose(model.support_vectors_, points, atol=1e-12)
-
-
-# ---- Projection: the oracle ---------------------------------------------------------------------------
 
 
 @covering(3)
@@ -97,9 +94,6 @@ def test_passive_aggressive_equals_the_oracle(variant, loss, kernel, budget, off
     np.testing.assert_allclose(model.intercept_, oracle.b, rtol=1e-9, atol=1e-9)
 
 
-# ---- ALMA ---------------------------------------------------------------------------------------------
-
-
 ALMAS = [{}, {"alpha": 0.5}, {"alpha": 1.0}, {"alpha": 0.7, "B": 1.2, "C": 0.4}]
 
 
@@ -118,9 +112,6 @@ def test_alma_equals_the_oracle(kernel, params, seed, budget):
         assert model.n_terms_ == len(oracle.rows)
 
 
-# ---- The Ballseptron ----------------------------------------------------------------------------------
-
-
 @covering(2)
 @each("kernel", KERNELS, ids=repr)
 @each("radius", [0.05, 0.4, 0.8])        # longer than w, it would be chaos
@@ -137,9 +128,6 @@ def test_ballseptron_equals_the_oracle(kernel, radius, seed, budget):
     if hasattr(model, "dual_coef_"):
         same_terms(model, oracle, **close)
     model._state.engine._check()
-
-
-# ---- ROMMA --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")  # random labels
@@ -166,9 +154,6 @@ def test_romma_equals_the_oracle(kernel, aggressive, seed, budget):
     model._state.engine._check()
 
 
-# ---- The Voted Perceptron -----------------------------------------------------------------------------
-
-
 @each("kernel", KERNELS, ids=repr)
 @each("vote", [True, False])
 def test_votes_are_those_of_all_hypotheses(kernel, vote):
@@ -185,9 +170,6 @@ def test_votes_are_those_of_all_hypotheses(kernel, vote):
             np.testing.assert_allclose(model.decision_function(points), expected, rtol=1e-10, atol=1e-9)
         assert sum(oracle.counts) == len(X)
         np.testing.assert_array_equal(model.predict(points), np.where(np.array(expected) > 0, 1, -1))
-
-
-# ---- The Adatron --------------------------------------------------------------------------------------
 
 
 @each("kernel", KERNELS, ids=repr)
@@ -214,9 +196,6 @@ def test_the_adatron_only_fits():
     assert set(ok.Adatron().get_params(deep=False)) == {"kernel", "step", "encode", "epochs"}
     again = ok.Adatron(ok.Gaussian(), epochs=2).fit(-X, y).fit(X, y)    # forgets everything
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-
-
-# ---- Saving -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")
@@ -252,8 +231,6 @@ def test_romma_is_right_up_to_its_cap_and_starts_anew_there(aggressive):
 
 @each("make", [ok.VotedPerceptron, lambda: ok.VotedPerceptron(vote=False), ok.ALMA, ok.ROMMA, ok.Ballseptron],
       ids=["votes", "averages", "alma", "romma", "ballseptron"])
-
-
 def test_an_example_of_weight_zero_is_left_out(make):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(50, 2))
@@ -281,25 +258,22 @@ def test_rounding_makes_no_terms(variant):
     assert model.n_terms_ == 200
 
 
-class TestNormsOfObjects:
+class Distance(ok.Loss):
+    """|f - y|, in Python."""
 
-    @each("model", [
-        lambda kernel: ok.ALMA(kernel, alpha=1.0), lambda kernel: ok.ALMA(kernel, alpha=0.5),
-        lambda kernel: ok.ROMMA(kernel), lambda kernel: ok.ROMMA(kernel, aggressive=True),
-        lambda kernel: ok.Projection("insensitive", kernel, radius=1.5),
-        lambda kernel: ok.Projection("hinge", kernel, radius=0.7),
-    ], ids=["alma0", "alma", "romma", "aggressive", "projection", "projection hinge"])
-    def test_a_callable_gives_what_the_built_in_kernel_gives(self, model):
-        """Repeated and nearly opposite points, so that |f| shrinks to where it must be computed anew."""
-        for seed in range(3):
-            rng = np.random.default_rng(seed)
-            X = rng.normal(size=(60, 2))[rng.integers(0, 25, 60)]
-            y = np.where(X[:, 0] + 0.3 * rng.normal(size=60) > 0, 1, -1)
-            objects = model(lambda a, b: float(np.exp(-np.sum((a - b) ** 2) / 2)))
-            points = model(ok.Gaussian(1.0))
-            given = {"classes": [-1, 1]} if hasattr(points, "decision_function") else {}
-            expected, got = (m.progressive(X, y.astype(float), **given) for m in (points, objects))
-            scale = max(1.0, np.abs(expected).max())
-            np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-8 * scale)
-            assert np.isclose(objects.norm_, points.norm_, rtol=1e-7)
-            assert np.isclose(objects._state.hypothesis.norms()[1], objects.norm_**2, rtol=1e-6, atol=1e-9)
+    def derivative(self, score, y):
+        return float(np.sign(score - y))
+
+
+@each("learner, loss, settings", [
+    (ok.PassiveAggressive, ok.Insensitive(0.0), {}), (ok.PassiveAggressive, ok.Hinge(), {}),
+    (ok.ILK, ok.Absolute(), {"regularization": 0.0}), (ok.PassiveAggressive, Distance(), {}),
+    (ok.ILK, ok.MulticlassHinge(), {"regularization": 0.0, "exact": True})], ids=repr)
+def test_a_cap_that_no_step_reaches_makes_no_coefficient_dust(learner, loss, settings):
+    """Its natural size is what the score is away from the target then; a row that comes again still makes no term."""
+    rng = np.random.default_rng(3)
+    X = np.repeat(rng.normal(size=(60, 2)), 2, axis=0)
+    y = np.sin(X[:, 0]) if loss.task == "regression" else np.sign(X[:, 0])
+    models = [learner(loss, ok.Gaussian(0.5), penalty=penalty, **settings).partial_fit(X, y) for penalty in (1e4, 1e14)]
+    assert models[0].n_terms_ == models[1].n_terms_ <= len(X) // 2
+    np.testing.assert_allclose(models[1].dual_coef_, models[0].dual_coef_, rtol=1e-9)

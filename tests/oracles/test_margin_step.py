@@ -19,9 +19,6 @@ def rows(n=8000, seed=0):
     return X, odd
 
 
-# ---- The warning -----------------------------------------------------------------------------------------------
-
-
 def said(model, *data):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -37,7 +34,6 @@ def test_a_margin_that_has_run_away_is_told_once():
     for part in ("has run away", "margin_step such as 0.1", "smaller regularization", "larger width"):
         assert part in message
     assert said(model, X) == []
-
 
 
 REPRESENTATIONS = {"terms": ok.Gaussian(1.0), "weights": ok.Linear(), "trees": ok.AdditiveExponential(),
@@ -65,9 +61,6 @@ def test_averaged_functions_have_averaged_scalars(kernel, tmp_path):
                 if loss.task == "novelty":
                     alerts = each.score_samples(X) < each.offset_
                     np.testing.assert_array_equal(each.predict(X), np.where(alerts, -1, 1))
-
-
-# ---- The logarithm, V (55)-(56) -----------------------------------------------------------------------------
 
 
 def test_the_logarithm_shares_the_step_of_f():

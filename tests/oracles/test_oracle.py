@@ -22,13 +22,13 @@ LOSSES = [ok.Hinge(1.0), ok.Hinge(0.0), ok.NuHinge(0.3, 0.5, None), ok.NuHinge(0
           ok.Novelty(0.4), ok.NuNovelty(0.2, 0.3, None), ok.NuNovelty(0.2, 0.3, 0.1), ok.Squared(), ok.Absolute(),
           ok.Quantile(0.3), ok.Insensitive(0.2), ok.NuInsensitive(0.3, 0.5, None), ok.NuInsensitive(0.3, 0.5, 0.3),
           ok.SquaredInsensitive(0.3), ok.Huber(0.7), ok.NuHuber(0.3, 0.4, None), ok.NuHuber(0.3, 0.4, 0.1),
-          ok.NuHinge(0.3, 0.5, "log"), ok.NuInsensitive(0.3, 0.5, "log"),]
+          ok.NuHinge(0.3, 0.5, "log"), ok.NuInsensitive(0.3, 0.5, "log")]
 KERNELS = [ok.Linear(), 0.5 * ok.Linear(), ok.Gaussian(1.3), ok.Polynomial(3, 0.3, 1.0), ok.Laplacian(0.7),
            ok.Constant(0.7), ok.Gaussian(0.9) + ok.Noise(0.5), ok.Normalized(ok.Polynomial(2)), ok.Precomputed(GRAM),
            ok.Gaussian(2) + 0.1 * ok.Linear() + ok.Constant(),
            ok.Gaussian(2) * ok.Polynomial(2) + ok.Laplacian(0.5) * ok.Gaussian(1.0),
            ok.Normalized(ok.Linear() + ok.Constant(0.3)) * ok.Gaussian(1.5) + 0.2 * ok.Laplacian(1.0), shared_sign,
-           ok.Gaussian(1.0) + shared_sign,]
+           ok.Gaussian(1.0) + shared_sign]
 STEPS = [ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5)]
 BUDGETS = [ok.Unlimited(), ok.Recent(7), ok.Window(9), ok.Smallest(6), ok.Sublinear(0.6, 4)]
 

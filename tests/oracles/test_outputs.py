@@ -21,17 +21,19 @@ OWN = LabelSet(NAMES, FEATURES @ FEATURES.T,
 STRUCTURES = {"delta": (None, delta(NAMES)), "taxonomy": (ok.Taxonomy(PARENTS), taxonomy(PARENTS, ["a", "b", "c", "d",
                                                                                                    "e"])),
               "graph": (ok.LabelGraph(EDGES), label_graph(EDGES, NAMES)), "own": (ok.Labels(NAMES, OWN.Delta,
-                                                                                            OWN.kappa), OWN),}
+                                                                                            OWN.kappa), OWN)}
 MULTI = [ok.MulticlassHinge(0.8), ok.NuMulticlassHinge(0.2, 0.6, None), ok.NuMulticlassHinge(0.2, 0.6, 0.2),
          ok.MulticlassLogistic(), ok.MulticlassSquared(), ok.GraphHinge(), ok.NuGraphHinge(0.3, 0.7, None),
-         ok.NuGraphHinge(0.3, 0.7, 0.1),]
+         ok.NuGraphHinge(0.3, 0.7, 0.1)]
 STEPS = [ok.Fixed(0.2), ok.InverseSqrt(0.4), ok.Decaying(0.3, 5)]
 META = [ok.MetaDescent(0.2, 0.3, 0.9), ok.MetaDescent(0.3, 0.1, 0.0), ok.MetaDescent(0.1, 0.5, 1.0)]
 OWN_META = [ok.MetaDescent(0.2, 0.3, 0.9, offset_step=ok.MetaDescent(0.2, 0.05, 0.5),
                            margin_step=ok.MetaDescent(1.0, 0.7, 0.2)),
             ok.MetaDescent(0.2, 0.3, 0.9, offset_step=ok.MetaDescent(0.2, 0.3, 0.0),
                            margin_step=ok.MetaDescent(1.0, 0.0, 0.9)),
-            ok.MetaDescent(0.2, 0.3, 0.9, offset_step=ok.MetaDescent(0.05), margin_step=ok.MetaDescent(0.4, 0.3, 0.9))]
+            ok.MetaDescent(0.2, 0.3, 0.9, offset_step=ok.MetaDescent(0.05), margin_step=ok.MetaDescent(0.4, 0.3, 0.9)),
+            ok.MetaDescent(0.2, 2.0, 0.8, offset_step=ok.MetaDescent(0.2, 2.0, 0.5),
+                           margin_step=ok.MetaDescent(1.0, 2.0, 0.2), quadratic=True)]
 
 
 def data(loss, seed, n=N):
@@ -163,8 +165,6 @@ def no_structure(loss, structure, offset, **_):
 
 @covering(2, unless=lambda step, loss, offset, **others: no_structure(loss, offset=offset, **others)
           or step in OWN_META and not (offset or shares_step(loss)))
-
-
 @each("loss", [loss for loss in [*LOSSES, *MULTI] if not isinstance(loss, ok.NuHuber)], ids=repr)
 @each("structure", STRUCTURES)
 @each("kernel", [ok.Gaussian(1.2), ok.Linear()], ids=repr)
@@ -195,8 +195,6 @@ DROPPING = [ok.Hinge(), ok.Logistic(), ok.Squared(), ok.MulticlassHinge(), ok.Gr
 @each("structure", STRUCTURES)
 @each("kernel", [ok.Gaussian(1.2), ok.Gaussian(1.0) + ok.Noise(0.3),
                  0.5 * ok.Laplacian(0.7) + 0.2 * ok.Linear()], ids=repr)
-
-
 @each("budget", BUDGETS[1:], ids=repr)
 @each("offset", [False, True])
 def test_exact_norms_stay_exact_when_terms_are_dropped(loss, structure, kernel, budget, offset):
@@ -212,7 +210,8 @@ def test_exact_norms_stay_exact_when_terms_are_dropped(loss, structure, kernel, 
                                (oracle.inner("alpha", "beta"), oracle.inner("alpha", "alpha")), rtol=1e-8, atol=1e-9)
 
 
-ADAPTED = [*META, ok.MetaDescent(0.2, 0.3, 0.9, margin_step=ok.MetaDescent(0.4, 0.7, 0.2))]
+ADAPTED = [*META, ok.MetaDescent(0.2, 0.3, 0.9, margin_step=ok.MetaDescent(0.4, 0.7, 0.2)),
+           ok.MetaDescent(0.2, 2.0, 0.8, quadratic=True)]
 ADAPTIVE = [loss for loss in [*LOSSES, *MULTI] if not isinstance(loss, (ok.NuHuber, ok.MulticlassSquared))]
 
 
@@ -241,8 +240,6 @@ def test_adapted_implicit_steps(loss, structure, kernel, step, budget, offset):
 @each("step", [ok.Fixed(0.6), ok.InverseSqrt(2.0), META[0]], ids=repr)
 @each("loss", [ok.Hinge(), ok.Squared(), ok.NuNovelty(0.3, 0.5), ok.MulticlassHinge(), ok.MulticlassLogistic()],
       ids=repr)
-
-
 def test_the_average_of_ilk(loss, step, kernel):
     """By its definition: the mean of what f_1, ..., f_m say, offsets included."""
     answer = {"novelty": "score_samples", "regression": "predict"}.get(loss.task, "decision_function")

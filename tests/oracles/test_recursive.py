@@ -83,7 +83,7 @@ KERNELS = {"laplacian": (ok.Laplacian(0.5), X), "sum": (ok.Gaussian(1.0) + 0.3 *
            "additive": (ok.AdditiveExponential(0.7), X), "normalized": (ok.Normalized(ok.Polynomial(2)), X),
            "linear": (ok.Linear(), X), "scaled linear": (0.3 * ok.Linear(), X),
            "linear points": (ok.Linear() + ok.Constant(0.5), X), "far": (ok.Gaussian(1.3), X + 1000.0),
-           "precomputed": (ok.Precomputed(gaussian(1.3)(X, X)), np.arange(N)[:, None]),}
+           "precomputed": (ok.Precomputed(gaussian(1.3)(X, X)), np.arange(N)[:, None])}
 
 
 @covering(1)
@@ -95,9 +95,6 @@ def test_any_kernel_is_the_prior_of_a_process(name, memory):
     mean, spread = Exact(lambda a, b: np.asarray(kernel(a, b)), 0.1, memory).progressive(rows, NUMBERS)
     np.testing.assert_allclose(scores, mean[:, 0], atol=1e-6)
     np.testing.assert_allclose(deviations, spread, atol=1e-6)
-
-
-# ---- The algorithm with a budget ----------------------------------------------------------------------------------
 
 
 @each("seed", range(16))
@@ -166,9 +163,6 @@ def test_a_checkpoint_belongs_to_its_last_row(kernel):
         same_up_to_rounding(alone, member, 1e-9)
 
 
-# ---- Classes ----------------------------------------------------------------------------------------------------
-
-
 @each("memory", [1.0, 0.98])
 def test_classes_are_a_process_for_each(memory):
     classes = np.unique(MANY)
@@ -182,8 +176,6 @@ def test_classes_are_a_process_for_each(memory):
 
 @each("keywords", [{"budget": None, "tolerance": 1e-10}, {"memory": 0.97, "budget": 200}, {"kernel": ok.Linear()},],
       ids=["all", "memory", "linear"])
-
-
 @each("chunk", [1, 11, N])
 def test_a_class_that_joins_was_always_minus_one(keywords, chunk):
     order = np.argsort(np.concatenate([[list("cabed").index(label) + RNG.integers(2) for label in MANY]]),

@@ -12,6 +12,7 @@ from test_recursive import MANY, NEW, NUMBERS, SEVERAL, N, X, exact
 
 import onlinekernels as ok
 from onlinekernels import KRLS
+from onlinekernels._core.schema import checked, state_of
 
 PLACES_OF_LABELS = np.random.default_rng(0).integers(5, size=20)
 
@@ -153,13 +154,10 @@ def test_the_noise_can_be_estimated(true, targets):
     assert KRLS(noise=0.25).partial_fit(rows, y).noise_ == 0.25
 
 
-# ---- Long and hard ------------------------------------------------------------------------------------------------
-
-
 HARD = {"copies": lambda rng, n: rng.normal(size=(n, 2))[rng.integers(5, size=n)], "constant": lambda rng,
         n: np.ones((n, 3)), "one constant": lambda rng, n: np.column_stack([rng.normal(size=n), np.full(n, 7.0)]),
         "line": lambda rng, n: rng.uniform(size=(n, 1)), "zeros": lambda rng, n: np.zeros((n, 2)), "far": lambda rng,
-        n: 1e6 + rng.uniform(size=(n, 1)),}
+        n: 1e6 + rng.uniform(size=(n, 1))}
 
 
 @covering(2)
@@ -167,8 +165,6 @@ HARD = {"copies": lambda rng, n: rng.normal(size=(n, 2))[rng.integers(5, size=n)
 @each("size, noise", [(1e-6, 1e-8), (1.0, 1e-8), (1e6, 1e-8), (1e-6, 0.1), (1e6, 0.1)])
 @each("keywords", [{}, {"budget": 20}, {"budget": None, "tolerance": 0}, {"budget": 20, "tolerance": 1e-12},
                    {"budget": 15, "memory": 0.9}, {"budget": 1}, {"budget": 20, "memory": 1e-12},], ids=str)
-
-
 def test_hard_data_is_no_harm(data, size, noise, keywords):
     """No error, no NaN, all answers of the size of the targets, and S stays a covariance."""
     rng = np.random.default_rng(4)
@@ -189,13 +185,55 @@ def test_hard_data_is_no_harm(data, size, noise, keywords):
         same_state(model, pickle.loads(pickle.dumps(model)))
 
 
-# ---- Saved, copied, refused, interrupted -----------------------------------------------------------------------------
+def near_line(rng, n):
+    """Copies of few rows, and then a walk in small steps."""
+    rows = rng.normal(size=(3, 1))[rng.integers(3, size=n)]
+    rows[100:, 0] = np.cumsum(0.2 * rng.normal(size=n - 100))
+    return rows
+
+
+DELICATE = {"copies": HARD["copies"], "line": HARD["line"], "near line": near_line,
+            "all sizes": lambda rng, n: rng.standard_cauchy(size=(n, 2)) ** 3}
+UNITS = {"gaussian": ok.Gaussian(5.0), "polynomial": ok.Polynomial(5), "linear": ok.Linear(),
+         "features": ok.Nystroem(ok.Gaussian(1.0), 20), "both": ok.RandomFourier(ok.Gaussian(1.0), 16) + ok.Linear()}
+
+
+@covering(2)
+@each("data", DELICATE)
+@each("unit", UNITS)
+@each("size, noise", [(1e-8, 1e-10), (1.0, 1.0), (1e2, 1e-10), (1e6, 1e-8), (1e8, 1e-10)])
+@each("keywords", [{}, {"budget": None, "tolerance": 0}, {"budget": 20, "tolerance": 1e-12},
+                   {"budget": 15, "memory": 0.9}, {"budget": 20, "memory": 1e-12}], ids=str)
+def test_what_was_learned_can_be_copied_whatever_the_rounding(data, unit, size, noise, keywords):
+    """What is left of the prior may be so small that all of its digits are rounding, which differs between machines:
+    so the same rows come in another order, and nearly the same."""
+    rng = np.random.default_rng(7)
+    rows, y = DELICATE[data](rng, 230), rng.normal(size=230)
+    for order, factor in ((np.arange(230), 1.0), (np.arange(230), 1.0 + 1e-15), (rng.permutation(230), 1.0)):
+        model = KRLS(kernel=size * UNITS[unit], noise=noise, **keywords)
+        for i in range(0, 230, 33):
+            part = order[i : i + 33]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # with the polynomial of such rows it says that learning diverges
+                model.partial_fit(factor * rows[part], y[part])
+            same_state(model, pickle.loads(pickle.dumps(model)))
+
+
+@each("kernel", [ok.Gaussian(1.3), ok.Linear()], ids=repr)
+def test_pending_rows_that_do_not_fit_each_other_are_refused(kernel):
+    model = KRLS(kernel=kernel, budget=20).partial_fit(X[:100], NUMBERS[:100])
+    function = model._state.function
+    for name in ("coordinates", "corrections", "gram", "root"):
+        state = state_of(function)
+        array = state[f"pending_{name}"]
+        array[9, 1] += 1e-3 * np.abs(array).max()
+        with pytest.raises(ValueError, match="pending rows"):
+            checked(function, state)
+    checked(function, state_of(function))
 
 
 @each("kernel", [ok.Gaussian(1.3), ok.Linear(), 0.5 * ok.Linear() + 1.0, ok.Nystroem(ok.Gaussian(1.3), 9),
                  ok.Linear() + ok.RandomFourier(ok.Gaussian(1.3), 16)], ids=repr)
-
-
 @each("t", [30, 64, 100])
 def test_features_that_join_were_always_zero(kernel, t):
     """As for wrappers whose features come and go by name."""

@@ -9,12 +9,12 @@ from small_models import dot
 
 pytestmark = pytest.mark.filterwarnings("ignore::onlinekernels.LearningWarning")
 N, LETTERS = 50, "abcdef"
-KERNELS = {"terms": ok.Gaussian(1.2), "weights": ok.Linear(), "trees": ok.AdditiveExponential(0.7), "objects": dot,}
+KERNELS = {"terms": ok.Gaussian(1.2), "weights": ok.Linear(), "trees": ok.AdditiveExponential(0.7), "objects": dot}
 # With classes= or without, steps of these do not differ: they follow no other label.
 ALGORITHMS = {"norma": lambda kernel, **more: ok.NORMA("multiclass_squared", kernel, step=0.1, regularization=0.05,
                                                        **more), "ilk": lambda kernel,
               **more: ok.ILK("multiclass_squared", kernel, step=0.7, regularization=0.05, **more),
-              "silk": lambda kernel, **more: ok.SILK("multiclass_squared", kernel, **{"budget": None, **more}),}
+              "silk": lambda kernel, **more: ok.SILK("multiclass_squared", kernel, **{"budget": None, **more})}
 
 
 def stream(seed, n=N, late=True):
@@ -78,8 +78,6 @@ class Own(ok.Loss):
 @each("budget",
       [ok.Merging(4), ok.Projecting(4), ok.Projecting(4, 0.05), ok.Redundant(4), ok.Redundant(4, tighter=True)],
       ids=repr)
-
-
 @each("algorithm", ["norma", "svmd", "own"])
 def test_budgets_weigh_the_same_outputs_in_chunks(algorithm, budget):
     """A chunk knows how many labels will join: then there are as many outputs that are ahead, all the same, or are 0

@@ -100,10 +100,8 @@ cdef inline void softmax_step(const double* scores, Py_ssize_t y, Py_ssize_t n, 
 
 cdef inline void softmax_grip_times(const double* p, const double* u, Py_ssize_t n, double k, double size,
                                     double* out) noexcept nogil:
-    """out = Q (1 + k Q)^-1 u with Q = size (diag(p) - p p'), p the probabilities after a `softmax_step`.
-
-    As in one dimension: if what the step starts from is larger by u at x, the new coefficients are smaller by `out`.
-    """
+    """out = Q (1 + k Q)^-1 u with Q = size (diag(p) - p p'), p the probabilities after a `softmax_step`. As in one
+    dimension: if what the step starts from is larger by u at x, the new coefficients are smaller by `out`."""
     cdef Py_ssize_t i
     cdef double above = 0.0, below = 0.0
     for i in range(n):
@@ -131,7 +129,7 @@ cdef inline double water_level(const double* sorted, Py_ssize_t n, double base, 
     return T
 
 
-cdef inline void hinge_step(const double* violation, Py_ssize_t y, Py_ssize_t n, double k, double size,
+cdef inline void hinge_step(const double* violation, Py_ssize_t y, Py_ssize_t n, double k, double size, double dust,
                             double* sorted, double* alpha) noexcept nogil:
     """Exact implicit step of a multiclass hinge with the delta kernel: the arg-min of I (8) over all labels.
 
@@ -157,7 +155,7 @@ cdef inline void hinge_step(const double* violation, Py_ssize_t y, Py_ssize_t n,
     for i in range(n):
         if i != y and violation[i] / k > threshold:
             alpha[i] = -(violation[i] / k - threshold)
-            if -alpha[i] < 1e-12 * size:
+            if -alpha[i] < dust:
                 alpha[i] = 0.0
             total -= alpha[i]
     alpha[y] = total

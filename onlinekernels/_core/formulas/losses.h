@@ -10,58 +10,45 @@
 
 #include "vecmath.h"
 
+/* All losses: code, number, and what Python calls it.
+ *
+ * For the pair hinges z is the margin f(x, y) - f(x, r) over the runner-up r, and the target is
+ * Delta(y, r): V (16), (25).  The loss of a mistake shares the update among all labels that do as
+ * well as the right one.  The squared loss of many labels has for each the target +1 or -1.  The
+ * scalar of a quantile is its level. */
+#define OK_EACH_LOSS(LOSS)                                                                         \
+    LOSS(OK_HINGE, 1, "Hinge")                                                                     \
+    LOSS(OK_NU_HINGE, 2, "NuHinge")                                                                \
+    LOSS(OK_LOGISTIC, 3, "Logistic")                                                               \
+    LOSS(OK_NOVELTY, 4, "Novelty")                                                                 \
+    LOSS(OK_NU_NOVELTY, 5, "NuNovelty")                                                            \
+    LOSS(OK_SQUARED, 6, "Squared")                                                                 \
+    LOSS(OK_ABSOLUTE, 7, "Absolute")                                                               \
+    LOSS(OK_INSENSITIVE, 8, "Insensitive")                                                         \
+    LOSS(OK_NU_INSENSITIVE, 9, "NuInsensitive")                                                    \
+    LOSS(OK_SQUARED_INSENSITIVE, 10, "SquaredInsensitive")                                         \
+    LOSS(OK_HUBER, 11, "Huber")                                                                    \
+    LOSS(OK_NU_HUBER, 12, "NuHuber")                                                               \
+    LOSS(OK_PAIR_HINGE, 13, "MulticlassHinge")                                                     \
+    LOSS(OK_NU_PAIR_HINGE, 14, "NuMulticlassHinge")                                                \
+    LOSS(OK_MULTICLASS_LOGISTIC, 15, "MulticlassLogistic")                                         \
+    LOSS(OK_MISTAKE, 16, "Mistake")                                                                \
+    LOSS(OK_MULTICLASS_SQUARED, 17, "MulticlassSquared")                                           \
+    LOSS(OK_QUANTILE, 18, "Quantile")
+
+#define OK_LOSS_CODE(CODE, NUMBER, NAME) CODE = NUMBER,
 enum {
-    OK_CUSTOM = 0, /* a Python object; the engine calls back */
-    OK_HINGE = 1,
-    OK_NU_HINGE = 2,
-    OK_LOGISTIC = 3,
-    OK_NOVELTY = 4,
-    OK_NU_NOVELTY = 5,
-    OK_SQUARED = 6,
-    OK_ABSOLUTE = 7,
-    OK_INSENSITIVE = 8,
-    OK_NU_INSENSITIVE = 9,
-    OK_SQUARED_INSENSITIVE = 10,
-    OK_HUBER = 11,
-    OK_NU_HUBER = 12,
-    /* Many outputs.  For the pair hinges z is the margin f(x, y) - f(x, r) over the runner-up r, and
-     * the target is Delta(y, r): V (16), (25). */
-    OK_PAIR_HINGE = 13,
-    OK_NU_PAIR_HINGE = 14,
-    OK_MULTICLASS_LOGISTIC = 15,
-    OK_MISTAKE = 16,            /* of many outputs: the update is shared among all that do as well as the right one */
-    OK_MULTICLASS_SQUARED = 17, /* for each label the squared loss, with the target +1 or -1 */
-    OK_QUANTILE = 18            /* the scalar is its level */
+    OK_EACH_LOSS(OK_LOSS_CODE) OK_CUSTOM = 0 /* a Python object; the engine calls back */
 };
 
-/* What Python calls them. */
 typedef struct {
     const char *name;
     int code;
 } ok_loss_name;
 
+#define OK_LOSS_NAME(CODE, NUMBER, NAME) {NAME, CODE},
 static const ok_loss_name ok_loss_names[] = {
-    {"Hinge", OK_HINGE},
-    {"NuHinge", OK_NU_HINGE},
-    {"Logistic", OK_LOGISTIC},
-    {"Novelty", OK_NOVELTY},
-    {"NuNovelty", OK_NU_NOVELTY},
-    {"Squared", OK_SQUARED},
-    {"Absolute", OK_ABSOLUTE},
-    {"Insensitive", OK_INSENSITIVE},
-    {"NuInsensitive", OK_NU_INSENSITIVE},
-    {"SquaredInsensitive", OK_SQUARED_INSENSITIVE},
-    {"Huber", OK_HUBER},
-    {"NuHuber", OK_NU_HUBER},
-    {"MulticlassHinge", OK_PAIR_HINGE},
-    {"NuMulticlassHinge", OK_NU_PAIR_HINGE},
-    {"GraphHinge", OK_PAIR_HINGE},
-    {"NuGraphHinge", OK_NU_PAIR_HINGE},
-    {"MulticlassLogistic", OK_MULTICLASS_LOGISTIC},
-    {"MulticlassSquared", OK_MULTICLASS_SQUARED},
-    {"Quantile", OK_QUANTILE},
-    {"Mistake", OK_MISTAKE},
-    {0, 0}
+    OK_EACH_LOSS(OK_LOSS_NAME) {"GraphHinge", OK_PAIR_HINGE}, {"NuGraphHinge", OK_NU_PAIR_HINGE}, {0, 0}
 };
 
 typedef struct {
@@ -231,20 +218,16 @@ OK_INLINE double ok_loss_compared(const ok_loss *loss, double z, double y)
 /* A new value of the scalar brought back into its domain: Huber's sigma divides. */
 OK_INLINE double ok_loss_moved_scalar(const ok_loss *loss, double scalar)
 {
-    const int divides = loss->code == OK_NU_HUBER;
-    return divides && scalar < 1e-12 ? 1e-12 : scalar;
+    return loss->code == OK_NU_HUBER && scalar < 1e-12 ? 1e-12 : scalar;
 }
 
 /* ---- Implicit steps, I (8)-(16): alpha = -size l'(score + alpha k) ------------------------------ */
 
 typedef struct {
     /* A root of a rising function between low and high. */
-    double low;
-    double high;
-    double step; /* the latest step, and the one before it */
-    double last;
-    int rounds;
-    int done;
+    double low, high;
+    double step, last; /* the latest step, and the one before it */
+    int rounds, done;
 } ok_bracket;
 
 OK_INLINE void ok_bracket_start(ok_bracket *bracket, double low, double high)
@@ -295,6 +278,16 @@ OK_INLINE double ok_logistic_step(double margin, double k, double size)
     return size * ok_expit(-s);
 }
 
+/* The size below which a coefficient is rounding dust, and makes no term: 1e-12 of its natural size.
+ *
+ * That is the smaller of the step's cap and of what brings a score from 0 to where scores and
+ * targets are: this is what the rounding of f(x) is relative to, where f comes close to the target. */
+OK_INLINE double ok_loss_dust(double scale, double k, double cap)
+{
+    const double natural = scale / k;
+    return 1e-12 * (natural < cap ? natural : cap);
+}
+
 /* The alpha that minimizes alpha^2 k / 2 + size l(z + alpha k, y); k > 0, size >= 0.
  *
  * z is the score after the shrinking, (1 - tau) f(x) + b, and size = (1 - tau) eta C: I prints the
@@ -303,7 +296,7 @@ OK_INLINE double ok_loss_implicit(const ok_loss *loss, double z, double y, doubl
 {
     const int code = loss->code;
     const double s = loss->scalar, delta = y - z, away = fabs(delta);
-    double alpha, natural;
+    double alpha;
     if (code == OK_SQUARED || code == OK_MULTICLASS_SQUARED) return size * delta / (1.0 + size * k); /* I (13) */
     if (code == OK_SQUARED_INSENSITIVE)
         return away <= s ? 0.0 : 2.0 * size * (delta - s * ok_sign(delta)) / (1.0 + 2.0 * size * k);
@@ -321,9 +314,7 @@ OK_INLINE double ok_loss_implicit(const ok_loss *loss, double z, double y, doubl
         alpha = ok_sign(delta) * ok_clip((away - (s > 0 ? s : 0.0)) / k, 0.0, size);
     else
         alpha = away <= s + size * k ? size * delta / (s + size * k) : size * ok_sign(delta);
-    /* Rounding dust makes no term; a step without a cap is measured by what it has to make good for. */
-    natural = size < 1e300 ? size : (fabs(s) + fabs(y)) / k;
-    return fabs(alpha) > 1e-12 * natural ? alpha : 0.0;
+    return fabs(alpha) > ok_loss_dust(fabs(s) + fabs(y) + fabs(z), k, size) ? alpha : 0.0;
 }
 
 #endif

@@ -31,6 +31,7 @@ cdef extern from "losses.h" nogil:
     bint loss_has_width "ok_loss_has_width"(const Loss* loss)
     double loss_compared "ok_loss_compared"(const Loss* loss, double z, double y)
     double loss_moved_scalar "ok_loss_moved_scalar"(const Loss* loss, double scalar)
+    double loss_dust "ok_loss_dust"(double scale, double k, double cap)
     double loss_implicit "ok_loss_implicit"(const Loss* loss, double z, double y, double k, double size)
 
     ctypedef struct Bracket "ok_bracket":

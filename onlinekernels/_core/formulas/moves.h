@@ -18,13 +18,11 @@ OK_INLINE double ok_gradient_shrink(double eta, double regularization)
     return 1.0 - eta * regularization;
 }
 
-/* f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .): K (9), (11), (12), with eta_t in both places. */
+/* f <- (1 - eta lambda) f - eta l'(f(x), y) k(x, .): K (9), (11), (12), with eta_t in both places.
+ * The offset is never decayed: K (16). */
 OK_INLINE ok_shift ok_gradient_shift(double shrink, double eta, double derivative)
 {
-    ok_shift shift;
-    shift.shrink = shrink;
-    shift.alpha = -eta * derivative;
-    shift.offset = shift.alpha; /* K (16): never decayed */
+    const ok_shift shift = {shrink, -eta * derivative, -eta * derivative};
     return shift;
 }
 
@@ -43,23 +41,16 @@ OK_INLINE double ok_implicit_kernel(double shrink, double offsets, double k)
     return offsets > 0.0 ? k + offsets / shrink : k;
 }
 
-OK_INLINE ok_shift ok_implicit_shift_by(double shrink, double alpha)
-{
-    ok_shift shift;
-    shift.shrink = shrink; /* (11) */
-    shift.alpha = alpha;
-    shift.offset = alpha / shrink;
-    return shift;
-}
-
 /* f <- argmin 1/2 |f - f_t|^2 + eta (lambda/2 |f|^2 + C L(f)), I (8)-(12).
  *
  * `size` is eta C times the example's weight, and z the score that the shrunk hypothesis gives. */
 OK_INLINE ok_shift ok_implicit_shift(const ok_loss *loss, double shrink, double size, double offsets, double z,
                                      double y, double k)
 {
-    k = ok_implicit_kernel(shrink, offsets, k);
-    return ok_implicit_shift_by(shrink, k > 0.0 ? ok_loss_implicit(loss, z, y, k, shrink * size) : 0.0);
+    const double own = ok_implicit_kernel(shrink, offsets, k);
+    const double alpha = own > 0.0 ? ok_loss_implicit(loss, z, y, own, shrink * size) : 0.0;
+    const ok_shift shift = {shrink, alpha, alpha / shrink};
+    return shift;
 }
 
 /* The scalar of a nu-loss goes down its gradient: by f's step, `shared`, or by a step of its own.

@@ -1,5 +1,4 @@
-"""Moves in one direction: how a score and a label change the hypothesis. Each formula exists here, or in moves.h, and
-nowhere else.
+"""Moves: how a score and a label change the hypothesis. Formulas of more than one rule; moves.h has those of banks.
 
 A move is a linear transform of all old coefficients, the true coefficients of one new term, a change of the offset and
 a new value of the loss's scalar.  Nothing here carries it out.
@@ -10,8 +9,7 @@ x) |Phi(y) - Phi(r)|^2, and the formulas are the same.
 """
 from libc.math cimport exp, fabs, fmax, sqrt
 from onlinekernels._core.formulas.frame cimport MAX_CHANNELS
-from onlinekernels._core.formulas.losses cimport (INSENSITIVE, SQUARED_INSENSITIVE, Loss, loss_cap, loss_curvature,
-                                                  loss_implicit, loss_is_smooth, loss_moved_scalar)
+from onlinekernels._core.formulas.losses cimport Loss, loss_cap, loss_curvature, loss_is_smooth, loss_moved_scalar
 
 cdef extern from "moves.h" nogil:
     ctypedef struct Shift "ok_shift":
@@ -23,7 +21,6 @@ cdef extern from "moves.h" nogil:
     Shift gradient_shift "ok_gradient_shift"(double shrink, double eta, double derivative) noexcept
     double implicit_shrink "ok_implicit_shrink"(double eta, double regularization) noexcept
     double implicit_kernel "ok_implicit_kernel"(double shrink, double offsets, double k) noexcept
-    Shift implicit_shift_by "ok_implicit_shift_by"(double shrink, double alpha) noexcept
     Shift implicit_shift "ok_implicit_shift"(const Loss* loss, double shrink, double size, double offsets, double z,
                                              double y, double k) noexcept
     double scalar_step "ok_scalar_step"(const Loss* loss, double shared, double weight, double gradient,
@@ -44,13 +41,6 @@ cdef struct Step:
     double memory       # lambda of V (34)
     const double* sizes # those that are tabled,
     long long first     # from this example on
-
-cdef struct Descent:
-    # What a step for each weight needs to know
-    double meta_rate            # mu
-    double memory               # lambda of V (7)
-    double regularization       # c
-    double curvature            # of losses whose gradients have no bound, otherwise 0
 
 cdef struct Pace:
     # How fast the scalar of a nu-loss moves that has a step of its own.
@@ -124,10 +114,12 @@ cdef inline double step_size(const Step* step, long long t) noexcept nogil:
     return step.rate
 
 
-cdef inline double gain(double mu, double product) noexcept nogil:
-    """Factor of an adapted step, V (4): max(1/2, 1 - mu <g, v>)."""
-    cdef double factor = 1.0 - mu * product
-    return factor if factor > 0.5 else 0.5
+cdef inline double gain(double mu, double product, bint quadratic) noexcept nogil:
+    """Factor of an adapted step, for u = -mu <g, v>: V (4), max(1/2, 1 + u), or its footnote 2."""
+    cdef double u = -mu * product
+    if quadratic and u > -1.0:
+        return 1.0 + u + 0.5 * u * u
+    return 1.0 + u if u > -0.5 else 0.5
 
 
 cdef inline double capped(double eta, double stiffness) noexcept nogil:
@@ -140,35 +132,32 @@ cdef inline double moved_logarithm(const Loss* loss, double size, double gradien
     return loss_moved_scalar(loss, loss.scalar * exp(-size * loss.scalar * gradient))
 
 
-cdef inline void move_scalar(const Loss* loss, const Pace* pace, double shared, double weight, double gradient,
-                             double compared, Move* move) noexcept nogil:
-    move.compared = compared
-    move.pace = pace[0]
-    if loss.step < 0.0:
-        move.scalar = moved_logarithm(loss, shared * weight, gradient)
-        return
-    move.scalar = scalar_step(loss, shared, weight, gradient, compared, &move.pace.gap, &move.pace.weight)
+cdef inline void move_scalar(const Standing* now, double shared, const View* view, Move* move) noexcept nogil:
+    """The scalar of a nu-loss, by a step that shares this size with f, or by one of its own."""
+    move.compared = view.compared
+    move.pace = now.pace
+    if now.loss.step < 0.0:
+        move.scalar = moved_logarithm(&now.loss, shared * view.weight, view.scalar_gradient)
+    else:
+        move.scalar = scalar_step(&now.loss, shared, view.weight, view.scalar_gradient, view.compared, &move.pace.gap,
+                                  &move.pace.weight)
 
 
-cdef inline void shift_by(const Shift* shift, Move* move) noexcept nogil:
-    move.transform[0][0] = shift.shrink
-    move.alpha[0] = shift.alpha
-    move.offset = shift.offset
+cdef inline void shift_by(double shrink, double alpha, double offset, Move* move) noexcept nogil:
+    move.transform[0][0], move.alpha[0], move.offset = shrink, alpha, offset
 
 
-cdef inline void gradient_move(const Loss* loss, const Pace* pace, double eta, double regularization, const View* view,
-                               Move* move) noexcept nogil:
-    cdef Shift shift = gradient_shift(gradient_shrink(eta, regularization), eta, view.derivative)
-    shift_by(&shift, move)
-    move_scalar(loss, pace, eta, view.weight, view.scalar_gradient, view.compared, move)
+cdef inline void stand_still(Move* move) noexcept nogil:
+    shift_by(1.0, 0.0, 0.0, move)
 
 
-cdef inline double adapted_step(double eta, double mu, double product, double stiffness) noexcept nogil:
+cdef inline double adapted_step(double eta, double mu, double product, bint quadratic,
+                                double stiffness) noexcept nogil:
     """V (33), where the product is <g, v>: the step is adapted before it is used.
 
     It is capped at 1 / stiffness: past that, it would overshoot the minimum of the example's own risk.
     """
-    return capped(eta * gain(mu, product), stiffness)
+    return capped(eta * gain(mu, product, quadratic), stiffness)
 
 
 cdef inline double regular(double memory) noexcept nogil:
@@ -182,31 +171,6 @@ cdef inline void meta_transform(double eta, double c, double memory, Move* move)
     move.transform[0][0] = shrink
     move.transform[1][0] = -eta * c
     move.transform[1][1] = shrink * regular(memory)
-
-
-cdef inline void meta_norms(double eta, double c, double memory, double xi_f, double xi_kxi,
-                            double chi_f, double xi_v_next, const Norms* old, Norms* new) noexcept nogil:
-    """V (46)-(49): <f, v> and |f|^2 after the step.
-
-    xi_f, xi_kxi, chi_f are xi'f(x), xi'K xi, chi'f(x); xi_v_next is xi'v_{t+1}(x).
-    """
-    cdef double shrink = 1.0 - eta * c
-    cdef double f_g = c * old.square + xi_f                                 # (48)
-    cdef double f_v = shrink * memory * old.product - eta * f_g - eta * memory * chi_f  # (47), erratum
-    new.product = shrink * f_v - eta * xi_v_next                            # (46)
-    new.square = shrink * shrink * old.square - 2.0 * eta * shrink * xi_f + eta * eta * xi_kxi  # (49)
-    if new.square < 0.0:
-        new.square = 0.0
-
-
-cdef inline void implicit_move(const Loss* loss, const Pace* pace, double eta, double regularization, double penalty,
-                               bint has_offset, const View* view, Move* move) noexcept nogil:
-    """`view.score` is the score that the shrunk hypothesis gives."""
-    cdef Shift shift = implicit_shift(loss, implicit_shrink(eta, regularization), eta * penalty * view.weight,
-                                      view.offsets if has_offset else 0.0, view.score, view.target, view.k)
-    shift_by(&shift, move)
-    # The scalar of a nu-loss moves explicitly, by its gradient at f_t.
-    move_scalar(loss, pace, eta * penalty, view.weight, view.scalar_gradient, view.compared, move)
 
 
 cdef inline double implicit_grip(const Loss* loss, double size, double alpha, double score, double target,
@@ -235,31 +199,13 @@ cdef inline void trace_transform(double shrink, double memory, Move* move) noexc
 
 cdef inline void moved_norms(const Move* move, double a_f, double a_v, double b_f, double aka, double akb,
                              const Norms* old, Norms* new) noexcept nogil:
-    """<f, v> and |f|^2 after old coefficients are transformed and the term (a, b) has come, with a'f(x) and so on."""
+    """<f, v> and |f|^2 after old coefficients are transformed and the term (a, b) has come, with a'f(x) and so on.
+
+    V (46)-(49), with an erratum: the printed <f, v> leaves out chi.
+    """
     cdef double shrink = move.transform[0][0], mixed = move.transform[1][0], kept = move.transform[1][1]
     new.product = (shrink * (mixed * old.square + kept * old.product + b_f) + mixed * a_f + kept * a_v + akb)
     new.square = fmax(0.0, shrink * shrink * old.square + 2.0 * shrink * a_f + aka)
-
-
-cdef inline void aggressive_move(const Loss* loss, double penalty, bint squared, bint has_offset, const View* view,
-                                 Move* move) noexcept nogil:
-    """Passive-aggressive: the implicit hinge step without regularization.
-
-    PA has no cap (penalty infinite), PA-I the cap C, PA-II (`squared`) none but a kernel larger by 1 / (2 C).
-    """
-    cdef double k = view.k + (view.offsets if has_offset else 0.0)
-    cdef double size = penalty * view.weight
-    cdef Loss constraint = loss[0]
-    if loss.code == SQUARED_INSENSITIVE:
-        constraint.code = INSENSITIVE                                       # the same tube to reach
-    move.transform[0][0] = 1.0
-    if squared:
-        k += 0.5 / size if size > 0.0 else 1e300
-        size = 1e308
-    move.alpha[0] = 0.0
-    if k > 0.0 and view.weight > 0.0:
-        move.alpha[0] = loss_implicit(&constraint, view.score, view.target, k, size)
-    move.offset = move.alpha[0]
 
 
 cdef inline void moved_square(const Norms* norms, const View* view, Move* move) noexcept nogil:
@@ -278,47 +224,3 @@ cdef inline Norms without_term(const Norms* norms, const Norms* moved, const Mov
     if has_trace:
         rest.product = decay * (move.transform[1][0] * norms.square + move.transform[1][1] * norms.product)
     return rest
-
-
-cdef inline void stand_still(Move* move) noexcept nogil:
-    move.transform[0][0] = 1.0
-    move.alpha[0] = move.offset = 0.0
-
-
-cdef inline void ball_move(double radius, double square, const View* view, Move* move) noexcept nogil:
-    """Ballseptron (Shalev-Shwartz and Singer): the Perceptron's update with a point of the ball around x.
-
-    After a mistake that is x itself.  If x is on the right side but the hyperplane cuts its ball, it is the point that
-    is farthest on the wrong side, x - y r w / |w|, and w + y x - r w / |w| = (1 - r / |w|) w + y x.
-    """
-    cdef double length = sqrt(square), margin = view.target * view.bare
-    stand_still(move)
-    if view.k <= 0.0 or view.weight <= 0.0 or margin > radius * length:
-        return
-    if margin > 0.0:
-        move.transform[0][0] = 1.0 - radius / length
-    move.alpha[0] = view.target
-
-
-cdef inline bint relaxed_move(bint aggressive, double square, const View* view, Move* move) noexcept nogil:
-    """ROMMA (Li and Long): the shortest w with y w.x >= 1 and w.w_t >= |w_t|^2.
-
-    Both constraints are met with equality, w = c w_t + d x, unless the first alone implies the other (or, for w
-    parallel to x, there is nothing to solve): then w = y x / |x|^2.  So it is where nothing separates the examples, and
-    |w| |x| would exceed 1e5: the error of |w|^2 is about 1e-16 |w|^2 |x|^2 of it.  True if that was the reason.
-    """
-    cdef double y = view.target, f = view.bare, product = view.k * square, rest = product - f * f, c, d
-    cdef bint too_long = False
-    stand_still(move)
-    # Within 1e-12 of the margin there is only rounding to make good for.
-    if view.k <= 0.0 or view.weight <= 0.0 or (y * f >= 1.0 - 1e-12 if aggressive else y * f > 0.0):
-        return False
-    if y * f < product and rest > 1e-12 * product:
-        c, d = (product - y * f) / rest, square * (y - f) / rest
-        if (c * c * square + 2.0 * c * d * f + d * d * view.k) * view.k <= 1e10:
-            move.transform[0][0], move.alpha[0] = c, d
-            return False
-        too_long = True
-    move.transform[0][0] = 0.0
-    move.alpha[0] = y / view.k
-    return too_long

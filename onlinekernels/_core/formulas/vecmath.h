@@ -349,38 +349,6 @@ OK_STATIC OK_CLONES void ok_axpy(double a, const double *x, double *OK_RESTRICT 
     for (i = 0; i < n; i++) y[i] += a * x[i];
 }
 
-/* Each weight's own step, V (4): eta <- eta max(1/2, 1 - mu g v) <= 1 / c, with g = c f - a x; sum eta x^2. */
-OK_STATIC OK_CLONES double ok_adapt_steps(const double *x, const double *f, const double *v, double *OK_RESTRICT eta,
-                                          double a, double c, double mu, ptrdiff_t n)
-{
-    double lane[OK_LANES] = {0}, total = 0;
-    ptrdiff_t i, l;
-    for (i = 0; i < n; i += OK_LANES)
-        for (l = 0; l < OK_LANES && i + l < n; l++) {
-            const ptrdiff_t j = i + l;
-            double factor = 1.0 - mu * (c * f[j] - a * x[j]) * v[j], next;
-            factor = factor > 0.5 ? factor : 0.5;
-            next = eta[j] * factor;
-            next = next < 1e100 ? next : eta[j];
-            eta[j] = c * next > 1.0 ? 1.0 / c : next;
-            lane[l] += eta[j] * x[j] * x[j];
-        }
-    for (l = 0; l < OK_LANES; l++) total += lane[l];
-    return total;
-}
-
-/* Gradient steps of each weight's own size and their trace, V (1) and (7):
- * f <- f + eta (a x - c f), v <- memory v + eta (b x - c f - memory c v). */
-OK_STATIC OK_CLONES void ok_descend(const double *x, double *OK_RESTRICT f, double *OK_RESTRICT v, const double *eta,
-                                    double a, double b, double c, double memory, ptrdiff_t n)
-{
-    ptrdiff_t j;
-    for (j = 0; j < n; j++) {
-        v[j] = memory * v[j] + eta[j] * (b * x[j] - c * f[j] - memory * c * v[j]);
-        f[j] += eta[j] * (a * x[j] - c * f[j]);
-    }
-}
-
 /* rate |x - z|^2 from inner products, never negative; in place, too. */
 OK_STATIC OK_CLONES void ok_distance_row(const double *inner, const double *square, double own_square, double rate,
                                          double *out, ptrdiff_t n)

@@ -8,10 +8,6 @@ cdef extern from "vecmath.h" nogil:
     void ok_fourier_row(double* row, double* sines, double scale, Py_ssize_t n)
     double ok_dot(const double* a, const double* b, Py_ssize_t n)
     void ok_axpy(double a, const double* x, double* y, Py_ssize_t n)
-    double ok_adapt_steps(const double* x, const double* f, const double* v, double* eta, double a, double c, double mu,
-                          Py_ssize_t n)
-    void ok_descend(const double* x, double* f, double* v, const double* eta, double a, double b, double c,
-                    double memory, Py_ssize_t n)
     void ok_distance_row(const double* inner, const double* square, double own_square, double rate, double* out,
                          Py_ssize_t n)
     void ok_widen(const float* x, double* out, Py_ssize_t n)
