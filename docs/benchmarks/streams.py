@@ -457,7 +457,9 @@ def main():
     text = markdown(known(options.cache), options.picture)
     print(text)
     if options.markdown:
-        options.markdown.write_text(text)
+        before = options.markdown.read_text() if options.markdown.exists() else ""
+        begin = before.find("\n## Peers that are refitted")  # which refitted.py measures
+        options.markdown.write_text(text + (before[begin:] if begin >= 0 else ""))
     if options.picture:
         draw(known(options.cache), options.picture)
     return None

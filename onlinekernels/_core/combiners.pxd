@@ -83,6 +83,9 @@ cdef class TargetFences:
     cdef readonly object beyond                 # how many of the latest targets in a row were beyond; below count down
     cdef readonly object excess                 # how far at least
     cdef double* excess_data
+    cdef readonly object least, largest         # of the targets that were believed, after the first
+    cdef double* least_data
+    cdef double* largest_data
     cdef readonly object mean                   # of clipped targets; the median of the first targets
     cdef object scratch
     cdef double* first_data
@@ -93,6 +96,8 @@ cdef class TargetFences:
     cdef double* work
 
     cdef bint has_outlier(self) noexcept nogil
+    cdef bint is_plausible(self, double y, Py_ssize_t j) noexcept nogil
+    cdef void set_range(self, Py_ssize_t j) noexcept nogil
     cdef bint is_young(self) noexcept nogil
     cdef double deviation(self, Py_ssize_t j, double* most) noexcept nogil
     cdef double first_reach(self, Py_ssize_t j, double* most) noexcept nogil

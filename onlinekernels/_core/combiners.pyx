@@ -936,7 +936,8 @@ cdef class AveragedRanks(Combiner):
     little until it is made up for. Where it reaches `patience`, a burst has become the ordinary state.
 
     Rows that alert are marked in `held` by 1, so that no member keeps them, until there have been so many; and rows
-    after nearly as many by 2, until some are made up for: they are not what features are scaled by.
+    after nearly as many by 2, until some are made up for, unless the past fades: they are not what features are scaled
+    by.
 
     Parameters
     ----------
@@ -997,12 +998,12 @@ cdef class AveragedRanks(Combiner):
                 holds, counts = waits, not waits
             self.excess = fmax(0.0, self.excess + alert - self.nu)
         if held != NULL:
-            held[0] = 1 if holds else 2 if self.excess > 0.9 * self.patience > 0.0 else 0
+            held[0] = 1 if holds else 2 if not self.each.memory and self.excess > 0.9 * self.patience > 0.0 else 0
         return counts
 
     cdef double most_tokens(self) noexcept nogil:
         """So few that a burst is not what the level is a quantile of."""
-        return fmin(TOKENS, fmax(1.0, 0.5 * self.nu * <double> min(self.latest.t, self.latest.size)))
+        return fmin(TOKENS, fmax(1.0, 0.25 * self.nu * <double> min(self.latest.t, self.latest.size)))
 
     cdef double share(self) noexcept nogil:
         """Of the latest means, those that alerts are below."""
@@ -1354,22 +1355,24 @@ cdef enum:
 
 cdef double FENCE = 3.0         # times the 95 % quantile of residuals beyond which a target is clipped,
 cdef double FENCED = 4.0        # and deviations that it is away at least
-cdef double HALFWAY = 3.0        # reaches of a residual from which on it says less,
-cdef double NOTHING = 10.0       # and nothing
+cdef double HALFWAY = 2.0        # reaches of a residual from which on it says less,
+cdef double NOTHING = 6.0        # and nothing
 cdef double FENCED_FIRST = 3.0  # deviations from the median of the first targets
 cdef double GROSS = 10.0         # times the other one of two
 cdef double OUTLYING = 3.0       # reaches, of one of the first
 cdef double NORMAL_MEDIAN = 0.6745      # of the size of a normal deviation
 cdef double LASTING = 3.0       # targets in a row beyond a fence, from which on they count as they are
+cdef double PLAUSIBLE = 0.5     # of the range of targets so far that one may be beyond it and count as it is
 cdef double BELIEVED = 3.0      # mean error nearby in deviations, from which on a target counts as it is
 
 
 cdef class TargetFences:
     """Targets as members learn them: clipped to a fence about the prediction, from the residuals of late.
 
-    A level that lasts is no outlier: of several in a row on one side the third counts as it is, and so does a target
-    near to which errors have been large. The first rows have the median and the median deviation of the targets before
-    them; of the first three nobody can say that one is an outlier, until there are eight.
+    What is not far beyond all targets that were believed is no gross error, and counts as it is. A level that lasts is
+    none, either: of several in a row on one side the third counts, and so does a target near to which errors have been
+    large. The first rows are held to the nearest of the prediction, the last target and the median of those before, by
+    their median deviation; of the first three nobody can say that one is an outlier, until there are eight.
 
     Parameters
     ----------
@@ -1384,7 +1387,7 @@ cdef class TargetFences:
     """
 
     FIELDS = (Count("t"), Buffer("first"), Buffer("residuals", not_negative), Buffer("quantile", not_negative),
-              Buffer("beyond"), Buffer("excess", not_negative), Buffer("mean"))
+              Buffer("beyond"), Buffer("excess", not_negative), Buffer("mean"), Buffer("least"), Buffer("largest"))
 
     def __init__(self, Py_ssize_t targets):
         self.excess = np.zeros(targets)
@@ -1395,6 +1398,8 @@ cdef class TargetFences:
         self.first_data, self.residual_data = data_of(self.first), data_of(self.residuals)
         self.quantile_data, self.beyond_data = data_of(self.quantile), data_of(self.beyond)
         self.mean_data, self.work = data_of(self.mean), data_of(self.scratch)
+        self.least, self.largest = np.zeros(targets), np.zeros(targets)
+        self.least_data, self.largest_data = data_of(self.least), data_of(self.largest)
 
     cdef bint has_outlier(self) noexcept nogil:
         """Whether one of the first targets, which are learned as they are, lies far from all others. O(30 targets)."""
@@ -1459,7 +1464,13 @@ cdef class TargetFences:
         cdef double side, centre, reach, share = fmax(1.0 / (self.t + 1.0), 1e-3)
         for j in range(T):
             reach = self.reach(j, deviations[j], 0.0 if local == NULL else local[j])
-            centre = self.mean_data[j] if self.t < FEW_ROWS else predicted[j]
+            centre = predicted[j] if self.t else 0.0
+            if self.t < FEW_ROWS:
+                centre = nearest(y[j], centre, self.mean_data[j])
+                if self.t:
+                    centre = nearest(y[j], centre, self.first_data[(self.t - 1) * T + j])
+            elif self.is_plausible(y[j], j):
+                reach = INFINITY
             side = (y[j] > centre + reach) - (y[j] < centre - reach)
             self.beyond_data[j] = self.beyond_data[j] + side if side * self.beyond_data[j] > 0.0 else side
             if fabs(self.beyond_data[j]) == 1.0:
@@ -1469,6 +1480,9 @@ cdef class TargetFences:
             if fabs(self.beyond_data[j]) >= LASTING:        # and no farther beyond than these
                 reach = fmax(reach, LASTING * self.excess_data[j])
             clipped[j] = centre + believed(y[j] - centre, reach)
+            if self.t >= FEW_ROWS and fabs(y[j] - centre) <= reach:
+                self.least_data[j] = fmin(self.least_data[j], y[j])
+                self.largest_data[j] = fmax(self.largest_data[j], y[j])
             self.residual_data[now * T + j] = fabs(y[j] - predicted[j]) if self.t else 0.0
             if self.t < FEW_ROWS:
                 self.first_data[self.t * T + j] = y[j]
@@ -1479,6 +1493,24 @@ cdef class TargetFences:
         if self.t == FEW_ROWS or self.t > FEW_ROWS and self.t % SET_EVERY == 0:
             for j in range(T):
                 self.set_quantile(j)
+                if self.t == FEW_ROWS:
+                    self.set_range(j)
+
+    cdef bint is_plausible(self, double y, Py_ssize_t j) noexcept nogil:
+        """Whether a target is not far beyond all that were believed."""
+        cdef double margin = PLAUSIBLE * (self.largest_data[j] - self.least_data[j])
+        return self.least_data[j] - margin <= y <= self.largest_data[j] + margin
+
+    cdef void set_range(self, Py_ssize_t j) noexcept nogil:
+        """That of the first targets, but for outliers."""
+        cdef double most, y, reach = self.first_reach(j, &most)
+        cdef Py_ssize_t i
+        self.least_data[j] = self.largest_data[j] = self.mean_data[j]
+        for i in range(FEW_ROWS):
+            y = self.first_data[i * self.targets + j]
+            if fabs(y - self.mean_data[j]) <= reach:
+                self.least_data[j] = fmin(self.least_data[j], y)
+                self.largest_data[j] = fmax(self.largest_data[j], y)
 
     cdef double first_median(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil:
         cdef Py_ssize_t i
@@ -1508,6 +1540,8 @@ cdef class TargetFences:
         beyond = np.abs(state["beyond"])
         if not (beyond <= state["t"]).all() or (beyond != np.floor(beyond)).any():
             raise ValueError("beyond is not a number of targets")
+        if (state["least"] > state["largest"]).any():
+            raise ValueError("least is beyond largest")
 
 
 cdef double believed(double residual, double reach) noexcept nogil:
@@ -1515,8 +1549,12 @@ cdef double believed(double residual, double reach) noexcept nogil:
     cdef double size = fabs(residual)
     if size <= reach:
         return residual
-    size = fmin(reach, reach * fmax(0.0, (NOTHING * reach - size) / ((NOTHING - HALFWAY) * reach)))
+    size = fmin(reach, fmax(0.0, (NOTHING * reach - size) / (NOTHING - HALFWAY)))
     return size if residual > 0.0 else -size
+
+
+cdef double nearest(double y, double one, double other) noexcept nogil:
+    return one if fabs(y - one) <= fabs(y - other) else other
 
 
 cdef double median(double* x, Py_ssize_t n) noexcept nogil:

@@ -28,7 +28,7 @@ __all__ = ["OnlineKernelDetector"]
 
 ROWS = {"low": (200, 300), "medium": (500, 1000), "high": (1000, 3000)}  # that Laplacian and Gaussian densities keep
 WIDTHS = 0.3, 0.6  # of these, in units of d and sqrt(d),
-FEW_FEATURES = 8  # and narrower below so many, which finer structure can be seen in
+FEW_FEATURES = 4  # and narrower below so many, which finer structure can be seen in
 WEIGHTS = 1.0, 1.0, 0.5  # of these, and of the distance from the middle
 
 

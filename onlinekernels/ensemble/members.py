@@ -119,7 +119,7 @@ def number_members(effort, d, series=False):
             beside["self-tuned differences"] = (tuned_kernel(), "differences")
         if effort != "low":
             beside["LL 1 differences"] = (posterior("LL", 1.0, 0.1), "differences")
-        return {name: member for name, member in found.items() if name != "LL 2 ranks"} | beside
+        return {name: member for name, member in found.items() if name != "GL 1 ranks log"} | beside
 
     tuned = d <= WIDEST
     found = {
@@ -138,7 +138,7 @@ def number_members(effort, d, series=False):
     found |= {
         "L 1": (posterior("L", 1.0, 0.03), None),
         # Counts and money: arcsinh of the target
-        "LL 2 ranks": (posterior("LL", 2.0, 0.1, scale=False, target="log"), "ranks"),
+        "GL 1 ranks log": (posterior("GL", 1.0, 0.1, scale=False, target="log"), "ranks"),
     }
     if tuned:
         found["self-tuned"] = (tuned_kernel(), None)

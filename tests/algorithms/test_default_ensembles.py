@@ -210,6 +210,19 @@ def test_a_level_that_lasts_is_no_outlier():
     assert np.array_equal(again.progressive(np.full(5, 20.0)), chunked.progressive(np.full(5, 20.0)))
 
 
+def test_gross_errors_do_little_harm_and_what_is_far_but_plausible_is_learned():
+    """1 % of gross errors of 50 deviations cost a third at most; a level beyond all others is no gross error."""
+    rng = np.random.default_rng(11)
+    rows = rng.normal(size=(2000, 3))
+    y = np.where(rows[:, 0] > 1.28, -6.0, np.sin(2.0 * rows[:, 1]) + rows[:, 2]) + 0.1 * rng.normal(size=2000)
+    gross = np.flatnonzero(rng.random(2000) < 0.01)
+    wrong = y.copy()
+    wrong[gross] += 50.0 * y.std() * rng.choice([-1.0, 1.0], len(gross))
+    fine = np.setdiff1d(np.arange(100, 2000), gross)
+    clean, hit = (np.mean((OnlineKernelRegressor("low").progressive(rows, given) - y)[fine] ** 2) for given in (y, wrong))
+    assert clean <= 0.1 * y.var() and hit <= 1.33 * clean
+
+
 def test_why_a_row_is_odd():
     """Columns by name, and categories as one: which of them is odd, not which of the numbers they became."""
     rng = np.random.default_rng(9)

@@ -381,7 +381,8 @@ def test_positive_definite():
 
 
 def test_fences_are_their_definition():
-    """Residuals beyond three 95 % quantiles are clipped, those far beyond are nothing, the third in a row counts."""
+    """Residuals beyond three 95 % quantiles are clipped, those far beyond are nothing, and the third in a row counts;
+    and so does what is beyond all targets that counted by no more than half their range."""
     rng = np.random.default_rng(8)
     y, f = rng.normal(size=(600, 2)), rng.normal(size=(600, 2))
     y[rng.random((600, 2)) < 0.05] += 12.0
@@ -392,6 +393,10 @@ def test_fences_are_their_definition():
             state, fences = state_of(fences), TargetFences(2)
             restore(fences, state)
         told.append(fences.advance(y[t : t + 1], f[t : t + 1])[0])
+    middle = np.median(y[:30], axis=0)
+    usual = np.median(np.abs(y[:30] - middle), axis=0) / 0.6745
+    counted = [y[:30, j][np.abs(y[:30, j] - middle[j]) <= 3.0 * (1.0 + 2.0 / 30.0) * usual[j]] for j in range(2)]
+    least, largest = (np.array([end(part) for part in counted]) for end in (np.min, np.max))
     for t in range(30, 600):
         residuals = np.abs(y - f)
         residuals[0] = 0.0
@@ -399,12 +404,17 @@ def test_fences_are_their_definition():
         for j in range(2):
             seen = np.sort(residuals[max(0, last - 256) : 30 if t < 32 else last, j])
             reach, r = 3.0 * seen[(95 * len(seen) - 1) // 100], y[t, j] - f[t, j]
+            room = 0.5 * (largest[j] - least[j])
+            if least[j] - room <= y[t, j] <= largest[j] + room:
+                reach = np.inf
             side = np.sign(r) * (abs(r) > reach)
             runs[j] = runs[j] + side if side * runs[j] > 0 else side
             excess[j] = abs(r) if abs(runs[j]) == 1 else min(excess[j], abs(r))
             if abs(runs[j]) >= 3:
                 reach = max(reach, 3.0 * excess[j])
-            size = abs(r) if abs(r) <= reach else reach * np.clip((10.0 - abs(r) / reach) / 7.0, 0.0, 1.0)
+            size = abs(r) if abs(r) <= reach else reach * np.clip((6.0 - abs(r) / reach) / 4.0, 0.0, 1.0)
+            if abs(r) <= reach:
+                least[j], largest[j] = min(least[j], y[t, j]), max(largest[j], y[t, j])
             if t > 40:  # by then runs do not go back to the first rows
                 np.testing.assert_allclose(told[t][j], f[t, j] + np.sign(r) * size, rtol=1e-12, atol=1e-12)
     same(TargetFences(1).advance(np.r_[np.ones(29), 1e9][:, None], np.zeros((30, 1)))[-1], np.array([1e9]))
