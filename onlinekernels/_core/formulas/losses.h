@@ -3,7 +3,7 @@
  * z is the score f(x) + b, y is the label (-1 or +1) or the target, and novelty ignores it.  The
  * functions are inlined: where the code is a constant of a loop over many models, only its own
  * formula is left, and the compiler makes vector code of it.  losses.pxd declares them for Cython.
- * A loss that a function does not name has there what its last line says: Huber's formula, or no.
+ * A loss that a function does not name has no number there, which is refused where it is used.
  */
 #ifndef ONLINEKERNELS_LOSSES_H
 #define ONLINEKERNELS_LOSSES_H
@@ -112,7 +112,8 @@ OK_INLINE double ok_loss_value(const ok_loss *loss, double z, double y)
         return delta > s ? (delta - s) * (delta - s) : 0.0;
     /* K (23).  The nu-form moves sigma by a quantile rule that is not the gradient of a loss, so its
      * value is plain Huber at the current sigma. */
-    return delta >= s ? delta - 0.5 * s : 0.5 * delta * delta / s;
+    if (code == OK_HUBER || code == OK_NU_HUBER) return delta >= s ? delta - 0.5 * s : 0.5 * delta * delta / s;
+    return NAN;
 }
 
 /* dl/dz, with the library's convention at kinks. */
@@ -136,8 +137,9 @@ OK_INLINE double ok_loss_derivative(const ok_loss *loss, double z, double y)
     if (code == OK_INSENSITIVE || code == OK_NU_INSENSITIVE) /* K (22): only outside */
         return size <= s ? 0.0 : ok_sign(delta);
     if (code == OK_SQUARED_INSENSITIVE) return size <= s ? 0.0 : 2.0 * (delta - s * ok_sign(delta));
-    /* K (24) with its erratum: delta / sigma in the quadratic branch */
-    return size <= s ? delta / s : ok_sign(delta);
+    if (code == OK_HUBER || code == OK_NU_HUBER) /* K (24) with its erratum: delta / sigma in the quadratic branch */
+        return size <= s ? delta / s : ok_sign(delta);
+    return NAN;
 }
 
 /* Whether gradients have no bound, or may have none, so that a step can be too large for every example. */
@@ -312,8 +314,10 @@ OK_INLINE double ok_loss_implicit(const ok_loss *loss, double z, double y, doubl
         alpha = ok_clip(delta / k, -ok_loss_cap(loss, -1.0) * size, ok_loss_cap(loss, 1.0) * size);
     else if (code == OK_INSENSITIVE || code == OK_NU_INSENSITIVE) /* an adapted width may be negative */
         alpha = ok_sign(delta) * ok_clip((away - (s > 0 ? s : 0.0)) / k, 0.0, size);
-    else
+    else if (code == OK_HUBER || code == OK_NU_HUBER)
         alpha = away <= s + size * k ? size * delta / (s + size * k) : size * ok_sign(delta);
+    else
+        return NAN;
     return fabs(alpha) > ok_loss_dust(fabs(s) + fabs(y) + fabs(z), k, size) ? alpha : 0.0;
 }
 
