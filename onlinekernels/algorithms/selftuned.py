@@ -12,7 +12,7 @@ from onlinekernels._core.ensemble import SelfTuning, tuned_member
 from onlinekernels._core.transforms import Metric
 from onlinekernels.algorithms.evidence import Evidence, Features, Settings, learned_metric, spread_out, standard_targets
 from onlinekernels.algorithms.krls import KRLS
-from onlinekernels.base.composite import CombinedEstimator, CompositePlan
+from onlinekernels.base.composite import CombinedEstimator
 from onlinekernels.base.defaults import Data
 from onlinekernels.base.estimator import learned
 from onlinekernels.base.labelsets import ManyLabels
@@ -292,15 +292,6 @@ def learned_now(tuning):
 # ---- The estimator ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class SelfTunedPlan(CompositePlan):
-    """Current parameters of `SelfTuned`."""
-
-    axes: str
-    budget: int
-    window: int
-
-
 @dataclass(eq=False, repr=False)
 class SelfTuned(CombinedEstimator):
     """A posterior that learns its kernel on the stream: which features matter, how noisy y is, how fast to forget.
@@ -352,8 +343,6 @@ class SelfTuned(CombinedEstimator):
     >>> max(model.relevance_, key=model.relevance_.get)
     'x1'
     """
-
-    _plan_class = SelfTunedPlan
 
     loss: Any = None
     _: KW_ONLY

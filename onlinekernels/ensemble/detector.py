@@ -14,7 +14,6 @@ from onlinekernels._core.transforms import QuantileScores
 from onlinekernels.ensemble.stacking import EnsembleEstimator
 from onlinekernels.ensemble.members import EFFORTS
 from onlinekernels.algorithms.smoother import Smoother
-from onlinekernels.base.composite import CompositePlan
 from onlinekernels.base.members import built
 from onlinekernels.budgets import Reservoir
 from onlinekernels.kernels import Gaussian, Laplacian
@@ -30,16 +29,6 @@ ROWS = {"low": (200, 300), "medium": (500, 1000), "high": (1000, 3000)}  # that 
 WIDTHS = 0.3, 0.6  # of these, in units of d and sqrt(d),
 FEW_FEATURES = 4  # and narrower below so many, which finer structure can be seen in
 WEIGHTS = 1.0, 1.0, 0.5  # of these, and of the distance from the middle
-
-
-@dataclass(frozen=True, eq=False)
-class DetectorPlan(CompositePlan):
-    """Current parameters of `OnlineKernelDetector`."""
-
-    nu: float
-    effort: str
-    memory: int | None
-    patience: int
 
 
 @dataclass(eq=False, repr=False)
@@ -90,8 +79,6 @@ class OnlineKernelDetector(EnsembleEstimator):
     >>> next(iter(model.explain([0.0, 7.0, 0.0])))
     'x1'
     """
-
-    _plan_class = DetectorPlan
 
     nu: float = 0.02
     effort: str = "medium"

@@ -122,11 +122,7 @@ def number_members(effort, d, series=False):
         return {name: member for name, member in found.items() if name != "GL 1 ranks log"} | beside
 
     tuned = d <= WIDEST
-    found = {
-        "LL 1": (posterior("LL", 1.0, 0.1), None),
-        "line": (line(), None),
-        "near": (near(), None),
-    }
+    found = {"LL 1": (posterior("LL", 1.0, 0.1), None), "line": (line(), None), "near": (near(), None)}
     if effort == "low" and tuned:
         return with_differences({**found, "self-tuned": (tuned_kernel(), None)})
     found |= {
