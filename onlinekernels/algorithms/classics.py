@@ -25,9 +25,6 @@ from onlinekernels.steps import Fixed
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Budget, ClassWeight, KernelLike, RunningEncoder, RunningScaler
 
-__all__ = ["ALMA", "Approximate", "Ball", "Ballseptron", "ROMMA", "Relaxed", "Voted", "VotedPerceptron", "Forgetron",
-           "Projected", "Projectron"]
-
 # ---- Rules of two classes, by the sign of f and its norm ----
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
         Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler, Step,
     )
 
-__all__ = ["ILK", "SILK", "Implicit"]
-
 
 @dataclass(eq=False, repr=False)
 class Implicit(Rule):

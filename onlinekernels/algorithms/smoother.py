@@ -14,13 +14,11 @@ from onlinekernels.base.estimator import learned
 from onlinekernels._core.smoother import Smoothing
 from onlinekernels.budgets import Recent, Reservoir
 from onlinekernels.kernels import Gaussian, Laplacian, as_kernel
-from onlinekernels.losses import MulticlassSquared, NuNovelty, Squared, as_loss
+from onlinekernels.losses import MulticlassSquared, NuNovelty, Squared
 from onlinekernels.preprocessing.scaling import as_memory
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Budget, ClassWeight, Kernel, RunningEncoder, RunningScaler
-
-__all__ = ["Smoother"]
 
 NEIGHBOUR, WIDTH = 3, 0.5  # whose distance is the unit where nothing is said, and the kernel's width in it
 FARTHEST = 64  # neighbour whose distance may be the unit
@@ -82,10 +80,10 @@ class Smoother(CompositeEstimator):
     epochs: int = 1
 
     def _settings(self):
-        loss = as_loss("squared" if self.loss is None else self.loss, self)
+        loss = self._own_loss()
         if type(loss) not in (Squared, MulticlassSquared, NuNovelty):
-            raise ValueError("The 'loss' parameter of Smoother must be 'squared' for numbers, 'multiclass_squared' for "
-                             f"classes or 'nunovelty' for a detector. Got {loss!r} instead.")
+            expected = "'squared' for numbers, 'multiclass_squared' for classes or 'nunovelty' for a detector"
+            raise validation.bad_parameter(self, "loss", expected, loss)
         loss.validate()
         kernel, neighbour = self.kernel, 0
         if kernel is None:

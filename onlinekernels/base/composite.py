@@ -18,8 +18,6 @@ from onlinekernels.base.params import same_parameters
 from onlinekernels.base.state import LARGEST, Learned, check_sizes
 from onlinekernels.losses import as_loss
 
-__all__ = ["CombinedEstimator", "CompositeEstimator", "CompositeState", "uncorrected"]
-
 
 class CompositePlan:
     """Validated parameters of a composite, which only `fit` may change; attributes by name."""

@@ -16,8 +16,8 @@ from onlinekernels._core.lock import Locked
 from onlinekernels._core.points import Rows
 from onlinekernels.base import defaults, validation
 from onlinekernels.base.docstrings import like
-from onlinekernels.base.labelsets import first_among_equals, label_column
-from onlinekernels.base.labelvalues import plain
+from onlinekernels.base.labelsets import first_among_equals
+from onlinekernels.base.labelvalues import label_column, plain
 from onlinekernels.base.params import Parameterized, same_parameters
 from onlinekernels.base.plan import Plan
 from onlinekernels.base.state import State
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
     F = TypeVar('F')
     T = TypeVar('T')
-
-__all__ = ["can_grow", "Estimator", "FunctionEstimator", "learned", "only_if", "task_is", "UncertainEstimator",
-           "validate_coverage"]
 
 
 class only_if:

@@ -13,8 +13,6 @@ from onlinekernels.base.state import State
 from onlinekernels.base.labelsets import BinaryLabels, ManyLabels
 from onlinekernels.base.labelvalues import distinct_labels, shown_list
 
-__all__ = ["built", "fitted_member", "fresh", "member_state", "shown", "task_of", "Prefit"]
-
 
 ANEW = ("begun", "unheard", "due", "failures")  # what a member knows of its beginning anew
 

@@ -22,8 +22,6 @@ from onlinekernels.losses import as_loss, Hinge, Loss, Novelty
 from onlinekernels.preprocessing.scaling import as_memory, as_target_scaling, in_words
 from onlinekernels.steps import as_step, Fixed, MetaDescent, Step
 
-__all__ = ["Rule", "check_step", "Plan"]
-
 
 class Rule(Parameterized):
     """What an example does to f. Each family of `onlinekernels.algorithms` has one, which its estimators fill in.

@@ -13,12 +13,11 @@ from onlinekernels._core.posterior import level_of
 from onlinekernels._core.schema import restore, state_of
 from onlinekernels.base import defaults, validation
 from onlinekernels.base.defaults import Data, WarmUpRows
-from onlinekernels.base.labelsets import BinaryLabels, label_column, ManyLabels
+from onlinekernels.base.labelsets import BinaryLabels, ManyLabels
+from onlinekernels.base.labelvalues import label_column
 from onlinekernels.base.params import same_parameters
 from onlinekernels.base.plan import Plan
 from onlinekernels.budgets import Unlimited
-
-__all__ = ["Contribution", "LARGEST", "largest", "Learned", "State", "validate_top"]
 
 Contribution = namedtuple("Contribution", "value place point coefficient kernel")
 

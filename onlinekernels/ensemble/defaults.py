@@ -26,8 +26,6 @@ from onlinekernels.losses import MulticlassSquared, Squared
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, ClassWeight, Examples, Members, Path, RunningEncoder, Self
 
-__all__ = ["OnlineKernelClassifier", "OnlineKernelRegressor"]
-
 NEIGHBOURS, ERRORS = 10, 500  # how near errors count for the local deviation, and how many are kept
 PATHS = 400  # of a series that are simulated
 THRESHOLDS = (None, "balanced", "f1")

@@ -23,8 +23,6 @@ from onlinekernels.base.validation import check_fraction
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Path, RunningEncoder
 
-__all__ = ["OnlineKernelDetector"]
-
 ROWS = {"low": (200, 300), "medium": (500, 1000), "high": (1000, 3000)}  # that Laplacian and Gaussian densities keep
 WIDTHS = 0.3, 0.6  # of these, in units of d and sqrt(d),
 FEW_FEATURES = 4  # and narrower below so many, which finer structure can be seen in

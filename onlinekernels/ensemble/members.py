@@ -15,8 +15,6 @@ from onlinekernels.algorithms.smoother import Smoother
 from onlinekernels.kernels import Gaussian, Laplacian, Linear
 from onlinekernels.preprocessing.scaling import RunningScaler
 
-__all__ = ["EFFORTS", "class_members", "number_members", "line_members", "MOST"]
-
 EFFORTS = ("low", "medium", "high")
 POINTS = {"low": 32, "medium": 75, "high": 150}
 TUNED = {"low": {"axes": "own", "budget": 40, "window": 1000}, "medium": {"axes": "own"}, "high": {}}

@@ -20,8 +20,6 @@ from onlinekernels.base.validation import check_fraction
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ClassWeight, Members, RunningEncoder, Self
 
-__all__ = ["Hedge", "Stacking"]
-
 SHORT, SHARE = 0.998, 1e-3
 LOSSES = {"classes": MulticlassSquared, "numbers": Squared}
 

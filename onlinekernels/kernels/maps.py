@@ -16,8 +16,7 @@ import numpy as np
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.maps import ConstantMap, FourierMap, SumMap, LinearMap, NormalizedMap, NystroemMap
 from onlinekernels.kernels.base import Kernel
-from onlinekernels.kernels.elementary import Gaussian, Laplacian
-from onlinekernels.kernels.elementary import as_kernel
+from onlinekernels.kernels.elementary import as_kernel, Gaussian, Laplacian
 from onlinekernels.base.validation import bad_parameter, check_count, check_integer, check_sparse, is_sparse
 
 if TYPE_CHECKING:

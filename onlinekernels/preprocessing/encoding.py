@@ -769,14 +769,9 @@ def _located(convert, table, j):
         raise
 
 
-def _since_new_year(instants):
-    """(microseconds since the year began, length of a year)."""
-    years = instants.astype("M8[us]").astype("M8[Y]").astype("M8[us]").astype(np.int64)
-    return instants - years, YEAR
-
-
-_ELAPSED = {
+_ELAPSED = {  # (microseconds since each began, its length)
     "day": lambda instants: (instants % DAY, DAY),
     "week": lambda instants: ((instants - 4 * DAY) % (7 * DAY), 7 * DAY),  # since Monday; 1970 began on a Thursday
-    "year": _since_new_year,
+    "year": lambda instants: (
+        instants - instants.astype("M8[us]").astype("M8[Y]").astype("M8[us]").astype(np.int64), YEAR),
 }

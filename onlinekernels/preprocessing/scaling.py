@@ -13,8 +13,6 @@ from onlinekernels.preprocessing.transforming import RunningTransformer
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, Self, Sequence
 
-__all__ = ["RunningScaler"]
-
 
 class RunningScaler(RunningTransformer):
     """Scale each row by the mean and deviation of all rows up to and including it.
