@@ -18,6 +18,8 @@ from onlinekernels.base.params import same_parameters
 from onlinekernels.base.state import LARGEST, Learned, check_sizes
 from onlinekernels.losses import as_loss
 
+LARGEST_WEIGHT = 1e15  # of a row: what counts for more hides all others, and leaves sums of both to rounding
+
 
 class CompositePlan:
     """Validated parameters of a composite, which only `fit` may change; attributes by name."""
@@ -130,6 +132,7 @@ class CompositeState(Learned):
         self.backend.learn_one(row, target, self.n_labels())
 
     def learn(self, X, y, weights, wanted=None, coverage=None):
+        weights = None if weights is None else np.minimum(weights, LARGEST_WEIGHT)
         y = y if self.labels is not None else y.reshape(len(X), -1)
         n_seen, earlier, trace = self.n_classes_seen(), self.backend.innovations, None if wanted is None else {}
         found = self.backend.learn(X, y, weights, self.n_labels(), trace)
