@@ -59,17 +59,8 @@ class Learned:
     `to_dict()`
         all that is learned, by name.
 
-    Parameters
-    ----------
-    plan
-        The validated parameters.
-    n_features : int or None
-        None for objects.
-    labels : labels in use, or None
-    targets : int
-        Numbers that y has for each example.
-    form : str
-        That of coefficients; "one" for one output.
+    `n_features` is None for objects, `targets` how many numbers y has for each example, and `form` that of
+    coefficients, "one" for one output.
     """
 
     backend: Any

@@ -48,7 +48,6 @@ WORDS = {"classifier": "mistakes", "regressor": "mean absolute error", "outlier_
 
 
 def add_learn(subcommands):
-    """Add the command to the parser's subcommands."""
     parser = add_command(subcommands, "learn", _learn, "data ... [options]", "learn a model from a file or a pipe",
                          DESCRIPTION, EXAMPLES)
     add_data_options(parser)

@@ -16,7 +16,7 @@ from onlinekernels._core.ensemble import Ensemble, LastTarget, Member
 from onlinekernels._core.smoother import Smoothing
 from onlinekernels._core.transforms import NormalScores, Relevance, SeriesDifferences
 from onlinekernels.ensemble.stacking import SHARE, SHORT, EnsembleEstimator, class_stack, named, number_settings
-from onlinekernels.ensemble.members import class_members, EFFORTS, line_members, MOST, number_members
+from onlinekernels.ensemble.members import check_effort, class_members, line_members, MOST, number_members
 from onlinekernels.base.composite import uncorrected
 from onlinekernels.base.estimator import only_if, validate_coverage
 from onlinekernels.base.members import built, task_of
@@ -47,9 +47,7 @@ class DefaultEnsemble(EnsembleEstimator):
     _takes_sparse = True
 
     def _settings(self):
-        if not isinstance(self.effort, str) or self.effort not in EFFORTS:
-            raise validation.bad_parameter(self, "effort", '"low", "medium" or "high"', self.effort)
-        validation.check_count(self, "n_jobs")
+        check_effort(self)
         members = None if self.members is None else named(self.members, self)
         if members is not None and task_of(next(iter(members.values()))) != self._task:
             raise validation.bad_parameter(self, "members", f"models for {self._task}", self.members)
@@ -309,9 +307,8 @@ class OnlineKernelRegressor(DefaultEnsemble):
             X, y = (None, X) if y is None else (X, y)
             y = validation.as_array_once(y)
             if np.ndim(y) not in (1, 2):
-                raise ValueError(
-                    f"y must be a series of numbers, 1-d or with a column for each target. Got {y!r} instead."
-                )
+                raise ValueError("y must be a series of numbers, 1-d or with a column for each target. Got "
+                                 f"{y!r} instead.")
             X = _nothing(len(y)) if X is None else X
             holes = np.isnan(y) if y.dtype.kind == "f" else np.zeros(np.shape(y), dtype=bool)
             state, X, y, weights = super()._validate_examples(state, X, np.where(holes, 0.0, y) if holes.any() else y,

@@ -12,7 +12,7 @@ from onlinekernels._core.combiners import AveragedRanks
 from onlinekernels._core.ensemble import Centre, Ensemble, Member
 from onlinekernels._core.transforms import QuantileScores
 from onlinekernels.ensemble.stacking import EnsembleEstimator
-from onlinekernels.ensemble.members import EFFORTS
+from onlinekernels.ensemble.members import check_effort
 from onlinekernels.algorithms.smoother import Smoother
 from onlinekernels.base.members import built
 from onlinekernels.budgets import Reservoir
@@ -88,9 +88,7 @@ class OnlineKernelDetector(EnsembleEstimator):
     epochs: int = 1
 
     def _settings(self):
-        if not isinstance(self.effort, str) or self.effort not in EFFORTS:
-            raise validation.bad_parameter(self, "effort", '"low", "medium" or "high"', self.effort)
-        validation.check_count(self, "n_jobs")
+        check_effort(self)
         memory = None if self.memory is None else validation.check_count(self, "memory")
         return {"nu": check_fraction(self, "nu"), "effort": self.effort, "memory": memory,
                 "patience": validation.check_count(self, "patience")}

@@ -13,6 +13,7 @@ from onlinekernels.algorithms.krls import KRLS
 from onlinekernels.algorithms.selftuned import SelfTuned
 from onlinekernels.algorithms.smoother import Smoother
 from onlinekernels.kernels import Gaussian, Laplacian, Linear
+from onlinekernels.base.validation import bad_parameter, check_count
 from onlinekernels.preprocessing.scaling import RunningScaler
 
 EFFORTS = ("low", "medium", "high")
@@ -23,6 +24,13 @@ KEPT = {"low": 500, "medium": 3000, "high": 5000}  # rows of the local average o
 WIDEST = 300  # features beyond which a kernel is not learned: too many scales for a few hundred rows
 MOST = 1000  # features beyond which there are lines alone: every row that is kept has as many numbers
 FLATTEST = 256  # features beyond which lines by least squares take too long; a dozen columns of words have as many
+
+
+def check_effort(owner):
+    """The parameters that all default ensembles have."""
+    if not isinstance(owner.effort, str) or owner.effort not in EFFORTS:
+        raise bad_parameter(owner, "effort", '"low", "medium" or "high"', owner.effort)
+    check_count(owner, "n_jobs")
 
 
 def kernel(letters, w, d):

@@ -254,9 +254,8 @@ class _OfMembers(EnsembleEstimator):
         known = Prefit(as_given(members, ensemble), frozen)
         ensemble.members = named(members, ensemble)
         if ensemble.encode is not False:
-            raise ValueError(
-                "encode= is for ensembles that begin with nothing: these members know what numbers to expect."
-            )
+            raise ValueError("encode= is for ensembles that begin with nothing: these members know what numbers to "
+                             "expect.")
         plan = ensemble._plan()
         members = [fitted_member(name, model, frozen) for name, model in known.models.items()]
         targets, n_labels = (known.targets, 0) if known.labels is None else (0, len(known.labels.order))

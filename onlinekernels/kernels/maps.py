@@ -191,16 +191,7 @@ def draw_frequencies(law, rate, columns, n, seed):
 
 
 def feature_map(parts, n_features, sparse, dtype=np.float64):
-    """The map of a kernel in the core.
-
-    Parameters
-    ----------
-    parts : list of dict
-        What the kernel's `features` gives: maps whose features stand one after the other, each with ``map`` and its
-        numbers.
-    n_features, sparse, dtype
-        Of examples.
-    """
+    """The map of a kernel in the core, from what its `features` gives, for examples of this kind."""
     return _sum_of_maps(parts, (n_features, sparse, dtype == np.float32), (f"map{i}" for i in itertools.count()))
 
 

@@ -135,7 +135,6 @@ class RunningScaler(RunningTransformer):
         return np.array(names or [f"x{j}" for j in range(scaler.n_features)], dtype=object)
 
     def __sklearn_tags__(self):
-        """What scikit-learn wants to know."""
         return self._tags(sparse=True)
 
 
