@@ -66,8 +66,8 @@ class DefaultEnsemble(EnsembleEstimator):
             is_local = self._is_local(plan, X.shape[1])
             models = default(plan.effort, X.shape[1]) if is_local else line_members(self._task, scale=not plan.sparse)
         d, wanted = X.shape[1], {through for _, through in models.values()}
-        kinds = {"ranks": NormalScores, "relevance": Relevance, "differences":
-                 lambda d: SeriesDifferences(d, d - plan.lags * targets, targets)}
+        kinds = {"ranks": NormalScores, "relevance": Relevance,
+                 "differences": lambda d: SeriesDifferences(d, d - plan.lags * targets, targets)}
         transforms = {name: kind(d) for name, kind in kinds.items() if name in wanted}
         relevance, last = "self-tuned" if "relevance" in transforms else None, None
         members, place = built(models, transforms, X, targets, learned), 0

@@ -114,7 +114,6 @@ class OnlineKernelDetector(EnsembleEstimator):
 
     def _begin(self, plan, X, targets, learned=None):
         d, memory, (few, many) = X.shape[1], plan.memory, ROWS[plan.effort]
-
         finer = min(1.0, d / FEW_FEATURES)
 
         def density(kernel, size, seed):

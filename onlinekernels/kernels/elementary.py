@@ -180,7 +180,7 @@ class Normalized(Kernel):
     def validate(self) -> None:
         if self.kernel is None:
             raise bad_parameter(self, "kernel", "a kernel, its name or a callable", None)
-        as_kernel(self.kernel, self)
+        self._inner()
 
     def _inner(self):
         return as_kernel(self.kernel, self)
