@@ -16,9 +16,9 @@ from onlinekernels._core.lock import ReadWriteLock
 from onlinekernels._core.engine import REASONS
 from onlinekernels.algorithms import NORMA, SILK
 from onlinekernels.algorithms.implicit import Implicit
-from onlinekernels.base import defaults, validation
-from onlinekernels.base import files
-from onlinekernels.base.labelsets import BinaryLabels, label_column
+from onlinekernels.base import defaults, files, validation
+from onlinekernels.base.labelsets import BinaryLabels
+from onlinekernels.base.labelvalues import label_column
 from onlinekernels.base.params import Parameterized, same_parameters
 from onlinekernels.base.state import State
 from onlinekernels.base.validation import bad_parameter

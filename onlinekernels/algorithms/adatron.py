@@ -18,8 +18,6 @@ from onlinekernels.base.validation import as_csr, check_positive
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Examples, KernelLike, RunningEncoder, Self
 
-__all__ = ["Adatron"]
-
 BLOCK = 256  # examples whose kernel values are computed together
 
 
@@ -84,10 +82,8 @@ class Adatron(TwoClasses):
             with np.errstate(over="ignore", invalid="ignore"):
                 passes(state, points, y, alpha, self.epochs)
             if not (alpha < 1e100).all():
-                raise FloatingPointError(
-                    "The coefficients diverge: step * k(x, x) should be below 2 for all rows of X. Got "
-                    f"step={self.step!r}."
-                )
+                raise FloatingPointError("The coefficients diverge: step * k(x, x) should be below 2 for all rows of "
+                                         f"X. Got step={self.step!r}.")
             state.hypothesis.begin_from(np.zeros(1), *state.representation.of_examples(X, (alpha * y)[None]))
             state.hypothesis.t = self.epochs * len(y)
             self._commit(len(y))
@@ -98,13 +94,7 @@ class Adatron(TwoClasses):
     def partial_fit(self) -> Any:
         """Does not exist: the Adatron knows its training set."""
 
-    @only_if(never)
-    def learn_one(self) -> Any:
-        """Does not exist: the Adatron knows its training set."""
-
-    @only_if(never)
-    def progressive(self) -> Any:
-        """Does not exist: the Adatron knows its training set."""
+    learn_one = progressive = partial_fit  # type: ignore[assignment]
 
 
 def _passes(state, X, y, alpha, epochs):

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlinekernels._core import budgets
-from onlinekernels._core import rules as core
+from onlinekernels._core import budgets, rules as core
 from onlinekernels.algorithms.norma import TIE, Gradient
 from onlinekernels.base import defaults
 from onlinekernels.base.labelvalues import count_labels
 from onlinekernels.base.estimator import FunctionEstimator
-from onlinekernels.base.plan import Plan
-from onlinekernels.base.plan import Rule
+from onlinekernels.base.plan import Plan, Rule
 from onlinekernels.base.validation import (
     check_count, check_flag, check_not_negative, check_part, check_positive, check_share,
 )
@@ -24,9 +22,6 @@ from onlinekernels.steps import Fixed
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Budget, ClassWeight, KernelLike, RunningEncoder, RunningScaler
-
-__all__ = ["ALMA", "Approximate", "Ball", "Ballseptron", "ROMMA", "Relaxed", "Voted", "VotedPerceptron", "Forgetron",
-           "Projected", "Projectron"]
 
 # ---- Rules of two classes, by the sign of f and its norm ----
 

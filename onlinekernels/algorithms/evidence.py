@@ -14,8 +14,6 @@ import numpy as np
 from onlinekernels._core import linalg as core
 from onlinekernels._core.transforms import Metric, normal_scores
 
-__all__ = ["descend", "Evidence", "Features", "Settings", "gradient_axes"]
-
 # ---- Features --------------------------------------------------------------------------------------------------------
 
 LEVELS = 33  # quantiles of a column

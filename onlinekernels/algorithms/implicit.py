@@ -20,8 +20,6 @@ if TYPE_CHECKING:
         Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler, Step,
     )
 
-__all__ = ["ILK", "SILK", "Implicit"]
-
 
 @dataclass(eq=False, repr=False)
 class Implicit(Rule):
@@ -62,7 +60,6 @@ class Implicit(Rule):
         if self.adapts_step and loss.over_all_labels and plan.label_kernel is not None:
             raise ValueError(f"step=MetaDescent adapts implicit steps of {loss!r} with the delta kernel between "
                              f"labels. Got {plan.label_kernel!r}.")
-
         if self.exact and not loss.over_all_labels and not plan.offset and isinstance(plan.label_kernel, Labels):
             least, *_, largest = np.linalg.eigvalsh(plan.label_kernel.kernels())
             if least < 1e-4 * largest:

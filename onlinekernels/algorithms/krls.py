@@ -10,9 +10,8 @@ import numpy as np
 from onlinekernels._core import posterior as core
 from onlinekernels.base import defaults
 from onlinekernels.base.estimator import FunctionEstimator, learned, UncertainEstimator
-from onlinekernels.base.labelsets import label_column
 from onlinekernels.base.plan import Rule
-from onlinekernels.base.labelvalues import as_list
+from onlinekernels.base.labelvalues import as_list, label_column
 from onlinekernels.losses import MulticlassSquared, Squared
 from onlinekernels.base.validation import (
     as_csr, bad_parameter, check_integer, check_part, check_positive, check_share, check_targets,
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from onlinekernels.annotations import (
         Any, Array, ClassWeight, Examples, Generator, KernelLike, RunningEncoder, RunningScaler,
     )
-
-__all__ = ["KRLS", "Recursive"]
 
 FIRST_NOISE = 0.1  # of a noise that is estimated
 

@@ -20,8 +20,6 @@ from onlinekernels.base.validation import check_integer, check_positive
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ClassWeight, KernelLike, RunningEncoder, RunningScaler
 
-__all__ = ["LASVM", "SMO"]
-
 STEPS = 256  # between two looks at the keyboard
 MOST = 10_000  # times as many make `finish` give up
 
@@ -208,14 +206,7 @@ def give_up(what, advice):
 
 
 class WorkingSet:
-    """Rows of `fit` that may still enter.
-
-    Parameters
-    ----------
-    state : State
-    X, y, weights
-        As the engine takes them.
-    """
+    """Rows of `fit`, as the engine takes them, that may still enter."""
 
     def __init__(self, state, X, y, weights):
         self.state, self.y = state, y

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from onlinekernels._core import metadescent, rules
 from onlinekernels.base.labelvalues import count_labels
 from onlinekernels.base.estimator import FunctionEstimator
-from onlinekernels.base.plan import Plan
-from onlinekernels.base.plan import Rule, check_step
+from onlinekernels.base.plan import check_step, Plan, Rule
 from onlinekernels.base.validation import bad_parameter, check_flag, check_not_negative
 from onlinekernels.losses import Hinge, Mistake, MulticlassHinge
 from onlinekernels.steps import Fixed
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from onlinekernels.annotations import (
         Any, Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler, Step,
     )
-
-__all__ = ["NORMA", "Gradient", "Perceptron"]
 
 TIE = 1e-300  # a margin so small that only ties and mistakes fall short of it
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from onlinekernels._core import rules
 from onlinekernels.base.estimator import FunctionEstimator
-from onlinekernels.base.plan import Plan
-from onlinekernels.base.plan import Rule
+from onlinekernels.base.plan import Plan, Rule
 from onlinekernels.base.validation import Real, bad_parameter, check_flag, check_positive
 from onlinekernels.losses import Absolute, GraphHinge, Hinge, Insensitive, MulticlassHinge, Novelty, SquaredInsensitive
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from onlinekernels.annotations import (
         Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler,
     )
-
-__all__ = ["Aggressive", "PassiveAggressive", "Projection"]
 
 
 check_radius = Real("a number from 1e-100 to 1e100", lambda value: 1e-100 < value < 1e100)

@@ -12,20 +12,18 @@ from onlinekernels._core.ensemble import SelfTuning, tuned_member
 from onlinekernels._core.transforms import Metric
 from onlinekernels.algorithms.evidence import Evidence, Features, Settings, learned_metric, spread_out, standard_targets
 from onlinekernels.algorithms.krls import KRLS
-from onlinekernels.base.composite import CombinedEstimator, CompositePlan
+from onlinekernels.base.composite import CombinedEstimator
 from onlinekernels.base.defaults import Data
 from onlinekernels.base.estimator import learned
 from onlinekernels.base.labelsets import ManyLabels
 from onlinekernels.base.state import State
 from onlinekernels.base.status import shared_status, warn_of_members
 from onlinekernels.kernels import Constant, Gaussian, Laplacian, Linear
-from onlinekernels.losses import MulticlassSquared, Squared, as_loss
+from onlinekernels.losses import MulticlassSquared, Squared
 from onlinekernels.preprocessing.scaling import RunningScaler
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ClassWeight, RunningEncoder, Self
-
-__all__ = ["SelfTuned"]
 
 KINDS = {"own": ("own",), "gradient": ("gradient",), "auto": ("own", "gradient")}
 PLAIN = "plain"  # the member whose kernel is not learned
@@ -47,15 +45,7 @@ def mixture(amplitude=1.0, distance=1.0):
 
 
 class Posterior:
-    """A `KRLS` as a member of an ensemble.
-
-    Parameters
-    ----------
-    krls : KRLS
-        Its parameters.
-    n_features, targets : int
-        targets is 0 for labels.
-    """
+    """A `KRLS` as a member of an ensemble; `targets` is 0 for labels."""
 
     def __init__(self, krls, n_features, targets):
         self.n_features, self.targets = n_features, targets
@@ -90,13 +80,8 @@ class Posterior:
 class Tuned(Posterior):
     """A posterior in a metric that was learned: `KRLS` behind fixed features, a linear map, and units of the targets.
 
-    Before the first refresh there is none of these: features and targets are scaled as they come.
-
-    Parameters
-    ----------
-    budget, n_features, targets : int
-    metric : tuple or None
-        (features, axes, settings along them, centre and unit of the targets); None before the first refresh.
+    Before the first refresh there is none of these: features and targets are scaled as they come, and the metric is
+    None. Later it is (features, axes, settings along them, centre and unit of the targets).
     """
 
     def __init__(self, budget, n_features, targets, metric=None):
@@ -174,14 +159,7 @@ def are_axes(axes):
 
 
 class Maker:
-    """How the members of a `SelfTuned` are made, saved and restored.
-
-    Parameters
-    ----------
-    kinds : tuple of str
-    budget, n_features, targets : int
-        targets is 0 for labels.
-    """
+    """How the members of a `SelfTuned` are made, saved and restored; `targets` is 0 for labels."""
 
     def __init__(self, kinds, budget, n_features, targets):
         self.kinds, self.budget, self.n_features, self.targets = kinds, budget, n_features, targets
@@ -292,15 +270,6 @@ def learned_now(tuning):
 # ---- The estimator ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class SelfTunedPlan(CompositePlan):
-    """Current parameters of `SelfTuned`."""
-
-    axes: str
-    budget: int
-    window: int
-
-
 @dataclass(eq=False, repr=False)
 class SelfTuned(CombinedEstimator):
     """A posterior that learns its kernel on the stream: which features matter, how noisy y is, how fast to forget.
@@ -353,8 +322,6 @@ class SelfTuned(CombinedEstimator):
     'x1'
     """
 
-    _plan_class = SelfTunedPlan
-
     loss: Any = None
     _: KW_ONLY
     axes: str = "auto"
@@ -366,10 +333,10 @@ class SelfTuned(CombinedEstimator):
     epochs: int = 1
 
     def _settings(self):
-        loss = as_loss("squared" if self.loss is None else self.loss, self)
+        loss = self._own_loss()
         if type(loss) not in (Squared, MulticlassSquared):
-            raise ValueError("The 'loss' parameter of SelfTuned must be one whose posterior is Gaussian: 'squared' "
-                             f"for numbers, 'multiclass_squared' for classes. Got {loss!r} instead.")
+            expected = "one whose posterior is Gaussian: 'squared' for numbers, 'multiclass_squared' for classes"
+            raise validation.bad_parameter(self, "loss", expected, loss)
         if not isinstance(self.axes, str) or self.axes not in KINDS:
             raise validation.bad_parameter(self, "axes", '"auto", "own" or "gradient"', self.axes)
         validation.check_flag(self, "frozen")

@@ -8,37 +8,20 @@ import numpy as np
 
 from onlinekernels.base import validation
 from onlinekernels.base.members import task_of
-from onlinekernels.base.composite import CompositeEstimator, CompositePlan
+from onlinekernels.base.composite import CompositeEstimator
 from onlinekernels.base.state import validate_top, largest
 from onlinekernels.base.estimator import learned
 from onlinekernels._core.smoother import Smoothing
 from onlinekernels.budgets import Recent, Reservoir
 from onlinekernels.kernels import Gaussian, Laplacian, as_kernel
-from onlinekernels.losses import MulticlassSquared, NuNovelty, Squared, as_loss
+from onlinekernels.losses import MulticlassSquared, NuNovelty, Squared
 from onlinekernels.preprocessing.scaling import as_memory
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Budget, ClassWeight, Kernel, RunningEncoder, RunningScaler
 
-__all__ = ["Smoother"]
-
 NEIGHBOUR, WIDTH = 3, 0.5  # whose distance is the unit where nothing is said, and the kernel's width in it
 FARTHEST = 64  # neighbour whose distance may be the unit
-
-
-@dataclass(frozen=True, eq=False)
-class SmootherPlan(CompositePlan):
-    """Current parameters of `Smoother`."""
-
-    kernel: Kernel
-    budget: Budget
-    neighbour: int  # whose distance is the unit; 0 for distances as they are
-    memory: float  # of the scaler; 0 for none
-
-    @property
-    def nu(self):
-        """The share of rows to alert about; 0 for other tasks than novelty."""
-        return float(self.loss.nu) if self.loss.task == "novelty" else 0.0
 
 
 @dataclass(eq=False, repr=False)
@@ -86,8 +69,6 @@ class Smoother(CompositeEstimator):
     array([ 1, -1])
     """
 
-    _plan_class = SmootherPlan
-
     loss: Any = None
     kernel: Kernel | str | None = None
     _: KW_ONLY
@@ -99,10 +80,10 @@ class Smoother(CompositeEstimator):
     epochs: int = 1
 
     def _settings(self):
-        loss = as_loss("squared" if self.loss is None else self.loss, self)
+        loss = self._own_loss()
         if type(loss) not in (Squared, MulticlassSquared, NuNovelty):
-            raise ValueError("The 'loss' parameter of Smoother must be 'squared' for numbers, 'multiclass_squared' for "
-                             f"classes or 'nunovelty' for a detector. Got {loss!r} instead.")
+            expected = "'squared' for numbers, 'multiclass_squared' for classes or 'nunovelty' for a detector"
+            raise validation.bad_parameter(self, "loss", expected, loss)
         loss.validate()
         kernel, neighbour = self.kernel, 0
         if kernel is None:
@@ -114,9 +95,7 @@ class Smoother(CompositeEstimator):
         kernel.validate()
         if self.neighbours is not None:
             neighbour = validation.check_integer(self, "neighbours", 1, FARTHEST)
-        return {"kernel": kernel,
-                "budget": self._rows_kept(),
-                "neighbour": neighbour,
+        return {"kernel": kernel, "budget": self._rows_kept(), "neighbour": neighbour,
                 "memory": as_memory(self.scale, self)}
 
     def _rows_kept(self):
@@ -137,7 +116,8 @@ class Smoother(CompositeEstimator):
             sample = {"uniform": True, "memory": budget.memory or 0, "seed": int(budget.seed)}
         rows = {"n_features": X.shape[1], "targets": max(1, targets), "rate": rate, "city_block": city_block,
                 "size": int(budget.size), "neighbour": plan.neighbour, **sample}
-        return Smoothing(task_of(self), rows, plan.memory, plan.nu)
+        nu = float(plan.loss.nu) if plan.loss.task == "novelty" else 0.0
+        return Smoothing(task_of(self), rows, plan.memory, nu)
 
     @learned
     def n_terms_(self, state: Any) -> int:

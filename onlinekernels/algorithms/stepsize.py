@@ -15,8 +15,6 @@ if TYPE_CHECKING:
         Budget, ClassWeight, KernelLike, LabelStructure, Loss, RunningEncoder, RunningScaler,
     )
 
-__all__ = ["SVMD"]
-
 
 @dataclass(eq=False, repr=False)
 class SVMD(FunctionEstimator):

@@ -3,8 +3,7 @@
 Users' rows and labels are checked and encoded by `Estimator`, once; the backend sees numbers only.
 """
 import copy
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -19,40 +18,34 @@ from onlinekernels.base.params import same_parameters
 from onlinekernels.base.state import LARGEST, Learned, check_sizes
 from onlinekernels.losses import as_loss
 
-__all__ = ["CombinedEstimator", "CompositeEstimator", "CompositePlan", "CompositeState", "grown", "uncorrected"]
-
 LARGEST_WEIGHT = 1e15  # of a row: what counts for more hides all others, and leaves sums of both to rounding
 
 
-@dataclass(frozen=True, eq=False)
 class CompositePlan:
-    """Validated parameters of a composite, which only `fit` may change. A subclass has a field for each of its own."""
+    """Validated parameters of a composite, which only `fit` may change; attributes by name."""
 
     loss: Any
-    least_features: ClassVar[int] = 1
+    sparse = False  # whether rows are; the first ones decide
+    lags: Any = None  # of a series
+
+    def __init__(self, **parts):
+        vars(self).update(parts)
 
     def parts(self):
         """What it was made from, {name: value}. A single model also has a rule."""
-        return {"rule": None, **{field.name: getattr(self, field.name) for field in fields(self)}}
-
-    @classmethod
-    def restored(cls, parts):
-        """The plan that `parts` described; ValueError if it is one of another estimator."""
-        if set(parts) - {"rule"} != {field.name for field in fields(cls)}:
-            raise ValueError("the current parameters are not those of this estimator")
-        return cls(**{name: value for name, value in parts.items() if name != "rule"})
+        return {"rule": None, **vars(self)}
 
     def row_length(self, n_features, targets):
         """Numbers in a row as members take it."""
-        return n_features
+        return n_features + (self.lags or 0) * targets
 
     def check_change(self, after):
         """ValueError unless a model of this plan can go on with another one: they must be the same."""
-        now = after.parts()
-        for name, before in self.parts().items():
-            if not same_parameters(before, now[name]):
-                raise ValueError(f"The {name!r} parameter changed after fitting, from {before!r} to {now[name]!r}; "
-                                 "call fit to start anew.")
+        for name, now in vars(after).items():
+            before = getattr(self, name)
+            if not same_parameters(before, now):
+                raise ValueError(f"The {name!r} parameter changed after fitting, from {before!r} to {now!r}; call fit "
+                                 "to start anew.")
 
     def first_labels(self, y, classes, start=None):
         """Labels that the first call shows or names."""
@@ -60,6 +53,14 @@ class CompositePlan:
 
     def validate_points(self, X, n_features=None, owner="model"):
         """X as the backend takes it."""
+        if self.lags and not n_features and isinstance(X, np.ndarray) and X.shape[1:] == (0,):
+            return X
+        if self.sparse:
+            rows = validation.check_sparse(X, n_features=n_features, owner=owner)
+            if len(rows.data) and np.abs(rows.data).max() > LARGEST:
+                raise ValueError("X is too large: the variance of a feature overflows. Expected values below "
+                                 f"{LARGEST:g}.")
+            return rows
         X = validation.check_points(X, n_features=n_features, dtype=np.dtype(float), owner=owner)
         too_large = np.abs(X) > LARGEST
         if too_large.any():
@@ -175,7 +176,7 @@ class CompositeState(Learned):
         members = [member for member in self.backend.members if shown(member) is not None]
         if members:
             learned["members"] = {member.name: member_state(member) for member in members}
-        return {**self.header(), "learned": flat(learned)}
+        return {**self.header(), "learned": learned}
 
 
 def uncorrected(scores, factors):
@@ -184,47 +185,16 @@ def uncorrected(scores, factors):
     return 2.0 * product / np.maximum(product.sum(axis=1, keepdims=True), 1e-300) - 1.0
 
 
-def flat(tree, path=""):
-    """A dictionary of dictionaries as one, with names like paths; an empty one is itself.
-
-    >>> flat({"a": {"b": 1, "c": {"d": 2}}})
-    {'a/b': 1, 'a/c/d': 2}
-    """
-    found = {}
-    for name, value in tree.items():
-        is_branch = isinstance(value, dict) and value
-        found.update(flat(value, f"{path}{name}/") if is_branch else {f"{path}{name}": value})
-    return found
-
-
-def grown(values):
-    """The dictionary of dictionaries that `flat` was given.
-
-    >>> grown({"a/b": 1, "a/c/d": 2})
-    {'a': {'b': 1, 'c': {'d': 2}}}
-    """
-    tree = {}
-    for path, value in values.items():
-        *branches, name = path.split("/")
-        place = tree
-        for branch in branches:
-            place = place.setdefault(branch, {})
-        place[name] = value
-    return tree
-
-
 class CompositeEstimator(UncertainEstimator):
     """Base of estimators with a backend of their own; for regression, classes, or novelty.
 
-    A subclass has a `CompositePlan` of its own, `_settings`, which checks its parameters and gives the fields of the
-    plan, and `_begin`, which makes a backend of the core. For novelty what that gives instead of deviations are
+    A subclass has `_settings`, which checks its parameters and gives what the plan is made from, and `_begin`, which
+    makes a backend of the core. For novelty what that gives instead of deviations are
     thresholds, and it has `threshold()`.
     """
 
-    _plan_class: type[CompositePlan]
-
     def _settings(self):
-        """Fields of the plan, {name: value}, but the loss; ValueError for a parameter out of range."""
+        """What the plan is made from, {name: value}, but the loss; ValueError for a parameter out of range."""
         raise NotImplementedError
 
     def _begin(self, plan, X, targets, learned=None):
@@ -237,7 +207,7 @@ class CompositeEstimator(UncertainEstimator):
     def _plan(self):
         """The plan: copies, so that later changes do not reach it."""
         validation.check_integer(self, "epochs", 1)
-        return self._plan_class(**copy.deepcopy({"loss": self._own_loss(), **self._settings()}))
+        return CompositePlan(**copy.deepcopy({"loss": self._own_loss(), **self._settings()}))
 
     def _first_state(self, plan, X, labels, targets, start=None, whole=False):
         if start is not None:
@@ -276,9 +246,11 @@ class CompositeEstimator(UncertainEstimator):
         return state.plan.validate_points(self._to_predict([x]), state.n_features, owner=type(self).__name__)
 
     def _restored(self, learned):
-        plan = self._plan_class.restored(learned["plan"])
+        plan = CompositePlan(**{name: value for name, value in learned["plan"].items() if name != "rule"})
+        if not learned["stale"] and not vars(self._plan()).keys() <= vars(plan).keys():
+            raise ValueError("the current parameters are not those of this estimator")
         n_features, targets = learned["n_features"], learned["targets"]
-        for count, least in ((n_features, plan.least_features), (targets, 1)):
+        for count, least in ((n_features, 0 if plan.lags else 1), (targets, 1)):
             if type(count) is not int or not least <= count < 2**31:
                 raise ValueError("the number of features or targets is not an integer in its range")
         task = plan.loss.task
@@ -287,7 +259,7 @@ class CompositeEstimator(UncertainEstimator):
             raise ValueError("the labels do not fit the loss")
         check_sizes(learned, features=plan.row_length(n_features, targets), targets=targets)
         labels = None if learned["labels"] is None else ManyLabels.restore(learned["labels"])
-        known = grown(learned["learned"])
+        known = learned["learned"]
         if known.get("n_seen", 0) > (0 if labels is None else len(labels.order)):
             raise ValueError("there are more outputs than labels")
         backend = self._begin(plan, np.zeros((0, n_features)), 0 if labels is not None else targets, known)

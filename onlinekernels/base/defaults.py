@@ -15,11 +15,6 @@ from onlinekernels.kernels import Constant, Gaussian, Linear, Normalized, Sum
 from onlinekernels.steps import Fixed, InverseSqrt
 from onlinekernels.base.validation import as_csr
 
-__all__ = [
-    "Data", "budget", "gaussian", "kernel", "normalized", "offset", "process", "regularization", "resized", "step",
-    "unit", "WarmUpRows", "width",
-]
-
 AUTO = "auto"  # a budget that is chosen by the call
 WIDTHS = {"binary": 0.3, "multiclass": 0.3, "regression": 0.5, "novelty": 1.0}  # of scaled features, per sqrt(d)
 MOST = 100  # rows whose distances are looked at

@@ -31,8 +31,6 @@ import functools
 import inspect
 import re
 
-__all__ = ["LINES_ADDED", "entries", "fill", "like"]
-
 _PLACES = re.compile(r"( *)(\{\w+\}(?: \{\w+\})*)")
 _ENTRY = re.compile(r"([\w]+(?:, \w+)*)(?: : .*)?")
 LINES_ADDED: dict[str, int] = {}  # {name of a class or function: lines that its docstring has more than in the file}

@@ -16,8 +16,8 @@ from onlinekernels._core.lock import Locked
 from onlinekernels._core.points import Rows
 from onlinekernels.base import defaults, validation
 from onlinekernels.base.docstrings import like
-from onlinekernels.base.labelsets import first_among_equals, label_column
-from onlinekernels.base.labelvalues import plain
+from onlinekernels.base.labelsets import first_among_equals
+from onlinekernels.base.labelvalues import label_column, plain
 from onlinekernels.base.params import Parameterized, same_parameters
 from onlinekernels.base.plan import Plan
 from onlinekernels.base.state import State
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
     F = TypeVar('F')
     T = TypeVar('T')
-
-__all__ = ["can_grow", "Estimator", "FunctionEstimator", "learned", "only_if", "task_is", "UncertainEstimator",
-           "validate_coverage"]
 
 
 class only_if:
@@ -337,8 +334,9 @@ class Estimator(Parameterized, Locked):
             return x[None] if type(x) is np.ndarray and x.ndim == 1 else [x]
         return validation.check_point(x, n_features=state.n_features, owner=type(self).__name__)
 
-    def _progressive(self, call, wanted, coverage=None):
+    def _progressive(self, call, coverage=None, **wanted):
         """`progressive`, with what is `wanted` beside the scores, in the order of `OUTPUTS`."""
+        wanted = {name for name in wanted if wanted[name]}
         with self._lock.alone:
             state, found = self._validate_and_learn(*call, wanted=frozenset(wanted), coverage=coverage)
             scores = found["scores"]
@@ -729,9 +727,8 @@ class UncertainEstimator(Estimator):
             raise ValueError("return_proba is for classes; numbers have return_std and return_interval.")
         self._check_std(return_std)
         coverage = None if return_interval is None else validate_coverage(return_interval)
-        wanted = {"std": return_std, "interval": return_interval, "proba": return_proba, "labels": return_labels}
-        call = X, y, classes, sample_weight, None
-        return self._progressive(call, {name for name in wanted if wanted[name]}, coverage)
+        return self._progressive((X, y, classes, sample_weight, None), coverage, std=return_std,
+                                 interval=return_interval, proba=return_proba, labels=return_labels)
 
     def predict(self, X: Examples, return_std: bool = False) -> Any:
         """Targets or labels for the rows of X; with return_std=True also standard deviations of y, noise included.
@@ -883,9 +880,8 @@ class FunctionEstimator(Estimator):
         >>> labels.tolist()
         [None, 'a', 'a', 'b']
         """
-        wanted = {"steps": return_steps, "margins": return_margins, "norms": return_norms, "labels": return_labels}
-        call = X, y, classes, sample_weight, start_of(initial)
-        return self._progressive(call, {name for name in wanted if wanted[name]})
+        return self._progressive((X, y, classes, sample_weight, start_of(initial)), steps=return_steps,
+                                 margins=return_margins, norms=return_norms, labels=return_labels)
 
     def _grows(self):
         return self.kernel is not None and can_grow(as_kernel(self.kernel, self), 0.0)

@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 
 DENSEST = 16  # bytes of arrays at most for each of a file
 
-__all__ = ["write_atomically", "read_arrays", "is_storable", "save", "load", "notes_of", "read", "write", "encoded",
-           "decoded"]
-
-FORMAT = "onlinekernels model"
-
-VERSION = 1
+FORMAT, VERSION = "onlinekernels model", 1
 
 PLAIN = (bool, int, float, str)  # a subclass, such as an enumeration, would come back as something else
 
@@ -46,11 +41,7 @@ COMPONENTS = {
     if isinstance(cls, type) and issubclass(cls, Parameterized) and cls.__module__.startswith(module.__name__)
 }
 
-RULES = {
-    rule.__name__: rule for rule in (getattr(algorithms, name)._rule for name in algorithms.__all__) if rule is not None
-}
-
-COMPONENTS.update(RULES)
+COMPONENTS.update({rule.__name__: rule for name in algorithms.__all__ if (rule := getattr(algorithms, name)._rule)})
 
 ENCODED = ("plan", "learned", "warm_up", "scaler", "target_scaler")  # parts of a state that may hold arrays
 
@@ -60,9 +51,11 @@ def save(model, path, *, notes=None):
 
     `notes` is any JSON value to keep beside it; `notes_of` a loaded model gives it back.
     """
-    arrays, params = {}, model.get_params(deep=False)
+    arrays, params, algorithm = {}, model.get_params(deep=False), type(model).__name__
+    if getattr(algorithms, algorithm, None) is not type(model):
+        raise TypeError(f"{algorithm} is not an algorithm of this library and cannot be saved; pickle can.")
     code = {name: params[name] for name in ("kernel", "loss") if _is_code(params.get(name), name)}
-    header = {"algorithm": _algorithm_name(model),
+    header = {"algorithm": algorithm,
               "without": list(code),
               "params": encoded({**params, **dict.fromkeys(code)}, arrays),
               "state": None}
@@ -146,13 +139,6 @@ def _model(header, arrays, given):
 def notes_of(model):
     """The notes of the file that a model was loaded from, or None."""
     return model.__dict__.get("_notes")
-
-
-def _algorithm_name(model):
-    name = type(model).__name__
-    if getattr(algorithms, name, None) is not type(model):
-        raise TypeError(f"{name} is not an algorithm of this library and cannot be saved; pickle can.")
-    return name
 
 
 # ---- Values as JSON, with arrays put aside ----
@@ -277,19 +263,14 @@ def _archive(arrays):
         with zipfile.ZipFile(file, "w") as archive:
             for name, array in arrays.items():
                 is_empty = array.size and np.count_nonzero(array) < (1.0 - emptiness) * array.size
-                with archive.open(_member(name, is_empty), "w", force_zip64=True) as member:
+                place = zipfile.ZipInfo(f"{name}.npy")
+                place.compress_type = zipfile.ZIP_DEFLATED if is_empty else zipfile.ZIP_STORED
+                with archive.open(place, "w", force_zip64=True) as member:
                     npy.write_array(member, array, allow_pickle=False)
             total = sum(member.file_size for member in archive.infolist())
         if total <= DENSEST * len(file.getvalue()):
             break
     return file.getvalue()
-
-
-def _member(name, is_compressed):
-    """Of an archive."""
-    member = zipfile.ZipInfo(f"{name}.npy")
-    member.compress_type = zipfile.ZIP_DEFLATED if is_compressed else zipfile.ZIP_STORED
-    return member
 
 
 def read(path, make):
@@ -414,12 +395,9 @@ def write_atomically(path, write_to):
         if os.path.exists(temporary):
             os.unlink(temporary)
         raise
-    if os.name != "nt":  # Windows cannot open folders
-        _flush_to_disk(os.path.dirname(path) or ".")
-
-
-def _flush_to_disk(folder):
-    descriptor = os.open(folder, os.O_RDONLY)
+    if os.name == "nt":  # Windows cannot open folders
+        return
+    descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

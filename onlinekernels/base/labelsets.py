@@ -7,8 +7,6 @@ from onlinekernels.base.labelvalues import (
     as_list, distinct_labels, label_array, label_column, object_array, plain, shown, shown_list, sorted_indices,
 )
 
-__all__ = ["BinaryLabels", "ManyLabels", "among_seen", "first_among_equals", "label_column"]
-
 
 def first_among_equals(probabilities, chosen):
     """Probabilities in which the label that scores choose is the first of the largest, as rounding may not leave it.

@@ -9,8 +9,6 @@ import numpy as np
 
 from onlinekernels.base.validation import check_column, refuse_masked
 
-__all__ = ["label_column", "column", "label_array", "as_list", "plain", "distinct_labels"]
-
 # What an array of labels of one type must be.
 PLAIN_KINDS = {bool: "b", int: "iu", float: "f", complex: "c", str: "U", bytes: "S", np.datetime64: "M",
                np.timedelta64: "m"}

@@ -13,8 +13,6 @@ from onlinekernels.base.state import State
 from onlinekernels.base.labelsets import BinaryLabels, ManyLabels
 from onlinekernels.base.labelvalues import distinct_labels, shown_list
 
-__all__ = ["built", "fitted_member", "fresh", "member_state", "shown", "task_of", "Prefit"]
-
 
 ANEW = ("begun", "unheard", "due", "failures")  # what a member knows of its beginning anew
 
@@ -136,21 +134,9 @@ def restored_member(name, model, state, transform=None):
 class Prefit:
     """Copies of fitted models, and what they agree on; ValueError if they do not.
 
-    Parameters
-    ----------
-    models : dict of str to Estimator
-        Of one task.
-    frozen : bool
-        Whether they will learn no more.
-
-    Attributes
-    ----------
-    models : dict of str to Estimator
-        They know codes 0, 1, 2, ... instead of labels, and columns without names.
-    labels : ManyLabels or None
-        Labels by their codes, shown in sorted order. Others may join unless no member takes more.
-    n_features, targets : int
-    feature_names : list of str or None
+    `models` {name: model} are of one task; `frozen` ones will learn no more. The copies know codes 0, 1, 2, ... instead
+    of labels, and columns without names. `labels` are by their codes, shown in sorted order; others may join unless no
+    member takes more.
     """
 
     def __init__(self, models, frozen):

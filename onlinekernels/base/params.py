@@ -14,8 +14,6 @@ from onlinekernels.base import docstrings
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Self
 
-__all__ = ["Parameterized", "same_parameters"]
-
 
 @functools.cache
 def _parameters_of(init):

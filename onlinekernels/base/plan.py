@@ -22,8 +22,6 @@ from onlinekernels.losses import as_loss, Hinge, Loss, Novelty
 from onlinekernels.preprocessing.scaling import as_memory, as_target_scaling, in_words
 from onlinekernels.steps import as_step, Fixed, MetaDescent, Step
 
-__all__ = ["Rule", "check_step", "Plan"]
-
 
 class Rule(Parameterized):
     """What an example does to f. Each family of `onlinekernels.algorithms` has one, which its estimators fill in.
@@ -158,17 +156,8 @@ def check_step(owner, name):
 class Plan:
     """Validated current parameters, ready for an engine: copies, so that later changes do not reach them.
 
-    Parameters
-    ----------
-    loss, kernel, budget, labels
-        The components.
-    rule : Rule
-        What an example does to f, with parameters of its own.
-    offset, average : bool
-    scale, scale_target : float
-        Memory of the running scalers of features and of targets; 0 for none.
-    undecided : {part: how to choose it}
-        For the parts that the user left to the call; see `resolved`.
+    `scale` and `scale_target` are memories of the running scalers of features and of targets, 0 for none; `undecided`
+    is {part: how to choose it} for what the user left to the call, see `resolved`.
     """
 
     PARTS = ("loss", "kernel", "budget", "labels", "rule", "offset", "average", "scale", "scale_target")

@@ -14,19 +14,12 @@ from onlinekernels.base.params import same_parameters
 from onlinekernels.budgets import Shrinking, Unlimited
 from onlinekernels.kernels.maps import check_sizes, feature_map
 
-__all__ = ["Representation", "Terms", "MappedWeights", "Weights", "BudgetedTrees", "Trees", "PointsPosterior",
-           "WeightsPosterior", "representation_of"]
-
 
 class Representation:
     """How f is kept; belongs to a plan. What is learned is in a state, which methods are given.
 
     A subclass makes the function of the core, and says what a file must hold for it, what is shown (for additive
     kernels also ``component`` and ``knots``), and how it starts from another one of its class.
-
-    Parameters
-    ----------
-    plan : Plan
     """
 
     keeps: str | None = None  # what f is, in a word

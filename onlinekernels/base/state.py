@@ -13,12 +13,11 @@ from onlinekernels._core.posterior import level_of
 from onlinekernels._core.schema import restore, state_of
 from onlinekernels.base import defaults, validation
 from onlinekernels.base.defaults import Data, WarmUpRows
-from onlinekernels.base.labelsets import BinaryLabels, label_column, ManyLabels
+from onlinekernels.base.labelsets import BinaryLabels, ManyLabels
+from onlinekernels.base.labelvalues import label_column
 from onlinekernels.base.params import same_parameters
 from onlinekernels.base.plan import Plan
 from onlinekernels.budgets import Unlimited
-
-__all__ = ["Contribution", "LARGEST", "largest", "Learned", "State", "validate_top"]
 
 Contribution = namedtuple("Contribution", "value place point coefficient kernel")
 
@@ -60,17 +59,8 @@ class Learned:
     `to_dict()`
         all that is learned, by name.
 
-    Parameters
-    ----------
-    plan
-        The validated parameters.
-    n_features : int or None
-        None for objects.
-    labels : labels in use, or None
-    targets : int
-        Numbers that y has for each example.
-    form : str
-        That of coefficients; "one" for one output.
+    `n_features` is None for objects, `targets` how many numbers y has for each example, and `form` that of
+    coefficients, "one" for one output.
     """
 
     backend: Any

@@ -5,9 +5,6 @@ import warnings
 from onlinekernels.base import defaults
 from onlinekernels.losses.base import LOG
 
-__all__ = ["DIVERGED", "LearningWarning", "level_outside", "shared_status", "warn_of_members", "warn_of_size",
-           "warn_once"]
-
 # As in _core/rules.pxd
 SCALAR_BELOW, SCALAR_ABOVE, DIVERGED, STALLED, RESTARTED, NO_BETTER, OUT_OF_REACH = 1, 2, 3, 4, 5, 6, 7
 

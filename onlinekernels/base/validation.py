@@ -13,14 +13,6 @@ import numpy as np
 from onlinekernels._core.formulas.vectorized import all_finite
 from onlinekernels._core.points import Rows
 
-__all__ = [
-    "NotFittedError", "WrongFeatures", "add_note", "not_fitted", "sklearn_class",
-    "add_rows_learned", "wrong_number", "Real", "as_number", "bad_parameter", "check_class_weight", "check_count",
-    "check_flag", "check_integer", "check_feature_names", "check_objects", "check_point", "check_points",
-    "check_shape", "check_sparse", "refuse_masked", "as_array_once", "check_column", "check_length", "check_targets",
-    "check_weights", "count_targets",
-]
-
 
 class WrongFeatures(ValueError):
     """Rows have other columns than those that were learned."""

@@ -228,37 +228,28 @@ def _of_perceptron(run, segments):
     yield Certificate("mistakes", run.mistakes, min(freund), "V Thm 1")
 
 
-def _of_norma(run, segments):
-    own = {"step": getattr(run.step, "rate", None), "regularization": run.regularization}
-    if isinstance(run.step, InverseSqrt) and 0 < own["step"] * run.regularization <= 1:
-        windowed = run.model.budget is not None
-        regret, theorem = (norma_window_regret, "K Thm 6") if windowed else (norma_regret, "K Thm 4")
-        yield _of_risk(run, theorem, regret, own)
-    elif isinstance(run.step, Fixed) and isinstance(run.loss, Hinge) and own["step"] * run.regularization < 1:
-        moving = _moving(run, segments)
-        for what, made, limit in (
-            ("mistakes", run.mistakes, norma_mistakes_untuned),
-            ("margin errors", run.margin_errors, norma_margin_errors_untuned),
-            ("cumulative loss", run.total, norma_hinge_loss_untuned),
-        ):
+def _of_gradient(run, segments):
+    """`NORMA` or `ILK`: risks against those of the best function, or mistakes and losses at a fixed step."""
+    is_implicit, rate = isinstance(run.model, ILK), getattr(run.step, "rate", math.inf)
+    own = {"step": rate, "regularization": run.regularization, **({"penalty": run.penalty} if is_implicit else {})}
+    if isinstance(run.step, InverseSqrt) and run.regularization > 0 and (is_implicit or rate * run.regularization <= 1):
+        explicit = (norma_regret, "K Thm 4") if run.model.budget is None else (norma_window_regret, "K Thm 6")
+        regret, theorem = (ilk_regret, "I Thm 3") if is_implicit else explicit
+        least = least_risk(run.gram, run.y, run.loss, run.penalty, run.regularization)
+        excess = regret(examples=len(run.y), radius=run.radius, lipschitz=_lipschitz(run.loss), **own)
+        yield Certificate("sum of regularised risks", run.risk, least + excess, theorem)
+    elif isinstance(run.step, Fixed) and isinstance(run.loss, Hinge) and (
+            run.margin > 0 if is_implicit else rate * run.regularization < 1):
+        moving = [_description(run, parts, penalty)[0] for parts in range(1, segments + 1) for penalty in PENALTIES]
+        for what, made, limit, theorem in ([
+            ("mistakes", run.mistakes, ilk_mistakes_untuned, "I Thm 2, any step"),
+        ] if is_implicit else [
+            ("mistakes", run.mistakes, norma_mistakes_untuned, "K (45)"),
+            ("margin errors", run.margin_errors, norma_margin_errors_untuned, "K (45)"),
+            ("cumulative loss", run.total, norma_hinge_loss_untuned, "K (45)"),
+        ]):
             least = min(limit(**own, learner_margin=run.margin, **about) for about in moving)
-            yield Certificate(what, made, least, "K (45)")
-
-
-def _of_ilk(run, segments):
-    own = {"step": getattr(run.step, "rate", None), "regularization": run.regularization, "penalty": run.penalty}
-    if isinstance(run.step, InverseSqrt) and run.regularization > 0:
-        yield _of_risk(run, "I Thm 3", ilk_regret, own)
-    elif isinstance(run.step, Fixed) and isinstance(run.loss, Hinge) and run.margin > 0:
-        least = min(ilk_mistakes_untuned(**own, learner_margin=run.margin, **about) for about in _moving(run, segments))
-        yield Certificate("mistakes", run.mistakes, least, "I Thm 2, any step")
-
-
-def _of_risk(run, theorem, regret, own):
-    """The sum of regularised risks against that of the best function."""
-    least = least_risk(run.gram, run.y, run.loss, run.penalty, run.regularization)
-    excess = regret(examples=len(run.y), radius=run.radius, lipschitz=_lipschitz(run.loss), **own)
-    return Certificate("sum of regularised risks", run.risk, least + excess, theorem)
+            yield Certificate(what, made, least, theorem)
 
 
 def _of_projection(run, segments):
@@ -288,24 +279,21 @@ def _of_krls(run, segments):
     regularised = run.gram + noise * np.eye(len(run.y))
     least = noise * float(run.y @ np.linalg.solve(regularised, run.y))
     information = float(np.linalg.slogdet(regularised / noise)[1])
+    about = {"information": information, "largest_target": max(largest, LEAST_NORM)}
     for what, scores, allowed in (
         ("squared errors", run.scores, least * (1.0 + run.radius**2 / noise)),
-        ("cut to the targets' range", np.clip(run.scores, -largest, largest),
-         least + krls_regret(information=information, largest_target=max(largest, LEAST_NORM))),
+        ("cut to the targets' range", np.clip(run.scores, -largest, largest), least + krls_regret(**about)),
         ("scores noise / (noise + variance)", run.scores * noise / (noise + run.deviations**2),
-         least + krls_regret(information=information, largest_target=max(largest, LEAST_NORM), shrunk=True)),
+         least + krls_regret(**about, shrunk=True)),
     ):
         yield Certificate(what, float(((run.y - scores) ** 2).sum()), allowed, "krls_regret")
 
 
-THEOREMS = {NORMA: _of_norma, ILK: _of_ilk, Perceptron: _of_perceptron, Projection: _of_projection, KRLS: _of_krls}
+THEOREMS = {NORMA: _of_gradient, ILK: _of_gradient, Perceptron: _of_perceptron, Projection: _of_projection,
+            KRLS: _of_krls}
 
 
 # ---- The comparisons ----
-
-
-def _moving(run, segments):
-    return [_description(run, parts, penalty)[0] for parts in range(1, segments + 1) for penalty in PENALTIES]
 
 
 def _description(run, parts, penalty):
@@ -337,10 +325,6 @@ def machine(gram, lower, upper, penalty, passes=PASSES):
 
     By ascent along the coordinates of the dual. How near does not matter: every function is a comparison.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from onlinekernels.bounds.audits import interval, machine
     >>> machine(np.eye(2), *interval(Hinge(1.0), np.array([1.0, -1.0])), 0.25).tolist()
     [0.25, -0.25]
     """

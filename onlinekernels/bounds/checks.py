@@ -12,9 +12,7 @@ import numpy as np
 from onlinekernels.base import docstrings
 from onlinekernels.base.params import Parameterized
 from onlinekernels.labels import LabelStructure
-from onlinekernels.base.validation import (
-    Real, as_number, bad_parameter, check_not_negative, check_positive,
-)
+from onlinekernels.base.validation import Real, as_number, bad_parameter, check_not_negative, check_positive
 
 LARGEST_LOG = 709.0  # the exponential of more is no float
 ROUNDING = 1e-12  # what a bound and the numbers that describe a comparison may have lost

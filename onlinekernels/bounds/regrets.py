@@ -189,8 +189,7 @@ def _integer_above(log_t, holds):
 def norm_limit(*, regularization: float, radius: float, lipschitz: float = 1.0) -> float:
     """U = c X / lambda, K (34), and before (17) for the hinge.
 
-    No hypothesis of NORMA, and no best function, has a larger norm.
-    For ILK, c is the penalty C times the largest |l'|.
+    No hypothesis of NORMA, and no best function, has a larger norm. For ILK, c is the penalty C times the largest |l'|.
 
     >>> norm_limit(regularization=0.1, radius=1.0)
     10.0

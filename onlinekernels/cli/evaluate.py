@@ -16,7 +16,6 @@ EXAMPLES = [
 
 
 def add_evaluate(subcommands):
-    """Add the command to the parser's subcommands."""
     parser = add_command(subcommands, "evaluate", _evaluate, "data ... [options]", "compare models on a file or a pipe",
                          DESCRIPTION, EXAMPLES)
     add_data_options(parser)

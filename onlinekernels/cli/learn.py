@@ -13,9 +13,7 @@ import numpy as np
 
 from onlinekernels import load
 from onlinekernels.base import files
-from onlinekernels.cli.models import (
-    OF_MODEL, add_model_options, examples, named_models, with_line,
-)
+from onlinekernels.cli.models import OF_MODEL, add_model_options, examples, named_models, with_line
 from onlinekernels.cli.options import Interruption, add_command, add_data_options, count, in_one_line, refuse_same_file
 from onlinekernels.cli.tables import ChangedFile, Refused
 from onlinekernels.evaluate.measures import RunningAUC
@@ -50,7 +48,6 @@ WORDS = {"classifier": "mistakes", "regressor": "mean absolute error", "outlier_
 
 
 def add_learn(subcommands):
-    """Add the command to the parser's subcommands."""
     parser = add_command(subcommands, "learn", _learn, "data ... [options]", "learn a model from a file or a pipe",
                          DESCRIPTION, EXAMPLES)
     add_data_options(parser)

@@ -36,7 +36,6 @@ NEEDS = {  # of an option: the method of a model, in words
 
 
 def add_predict(subcommands):
-    """Add the command to the parser's subcommands."""
     usage, summary = "model data ... [options]", "predict with a saved model"
     parser = add_command(subcommands, "predict", _predict, usage, summary, DESCRIPTION, EXAMPLES)
     parser.add_argument("model", help="a model file")

@@ -12,7 +12,6 @@ EXAMPLES = ["python -m onlinekernels show model.npz"]
 
 
 def add_show(subcommands):
-    """Add the command to the parser's subcommands."""
     parser = add_command(subcommands, "show", _show, "model", "show what a model file holds", DESCRIPTION, EXAMPLES)
     parser.add_argument("model", help="a model file")
 

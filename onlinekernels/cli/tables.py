@@ -237,7 +237,8 @@ class Table:
             ("as many labels y as rows", y, y is None or y.shape == X.shape[:1] and y.dtype.kind in "fiubU"),
         ):
             if not is_right:
-                raise ValueError(f"{self.name} must have {name}. Got shape {array.shape} and dtype {array.dtype} instead.")
+                what = f"shape {array.shape} and dtype {array.dtype}"
+                raise ValueError(f"{self.name} must have {name}. Got {what} instead.")
         if y is None and self.arguments.target is None:
             self.target = None
         labels = [] if y is None or self.target is None else y.tolist()

@@ -1,7 +1,7 @@
 """The default ensembles: a classifier and a regressor that need no tuning."""
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING
@@ -10,26 +10,14 @@ import numpy as np
 
 from onlinekernels.base import validation
 from onlinekernels._core.combiners import (
-    Calibration,
-    IntervalTracker,
-    PriorCorrection,
-    RecursiveLeastSquares,
-    TargetFences,
+    Calibration, IntervalTracker, PriorCorrection, RecursiveLeastSquares, TargetFences,
 )
 from onlinekernels._core.ensemble import Ensemble, LastTarget, Member
 from onlinekernels._core.smoother import Smoothing
 from onlinekernels._core.transforms import NormalScores, Relevance, SeriesDifferences
-from onlinekernels.ensemble.stacking import (
-    SHARE,
-    SHORT,
-    EnsembleEstimator,
-    class_stack,
-    named,
-    number_settings,
-)
-from onlinekernels.ensemble.members import class_members, EFFORTS, line_members, MOST, number_members
-from onlinekernels.base.composite import CompositePlan, uncorrected
-from onlinekernels.base.state import LARGEST
+from onlinekernels.ensemble.stacking import SHARE, SHORT, EnsembleEstimator, class_stack, named, number_settings
+from onlinekernels.ensemble.members import check_effort, class_members, line_members, MOST, number_members
+from onlinekernels.base.composite import uncorrected
 from onlinekernels.base.estimator import only_if, validate_coverage
 from onlinekernels.base.members import built, task_of
 from onlinekernels.base.labelvalues import plain
@@ -37,30 +25,10 @@ from onlinekernels.losses import MulticlassSquared, Squared
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, ClassWeight, Examples, Members, Path, RunningEncoder, Self
-    from onlinekernels.base.estimator import Estimator
-
-__all__ = ["OnlineKernelClassifier", "OnlineKernelRegressor"]
 
 NEIGHBOURS, ERRORS = 10, 500  # how near errors count for the local deviation, and how many are kept
 PATHS = 400  # of a series that are simulated
 THRESHOLDS = (None, "balanced", "f1")
-
-
-@dataclass(frozen=True, eq=False)
-class DefaultPlan(CompositePlan):
-    """What the plans of both share."""
-
-    effort: str
-    members: dict[str, Estimator] | None  # of the user's own
-    sparse: bool  # whether rows are
-
-    def validate_points(self, X, n_features=None, owner="model"):
-        if not self.sparse:
-            return super().validate_points(X, n_features, owner)
-        rows = validation.check_sparse(X, n_features=n_features, owner=owner)
-        if len(rows.data) and np.abs(rows.data).max() > LARGEST:
-            raise ValueError(f"X is too large: the variance of a feature overflows. Expected values below {LARGEST:g}.")
-        return rows
 
 
 class DefaultEnsemble(EnsembleEstimator):
@@ -79,17 +47,16 @@ class DefaultEnsemble(EnsembleEstimator):
     _takes_sparse = True
 
     def _settings(self):
-        if not isinstance(self.effort, str) or self.effort not in EFFORTS:
-            raise validation.bad_parameter(self, "effort", '"low", "medium" or "high"', self.effort)
-        validation.check_count(self, "n_jobs")
+        check_effort(self)
         members = None if self.members is None else named(self.members, self)
         if members is not None and task_of(next(iter(members.values()))) != self._task:
             raise validation.bad_parameter(self, "members", f"models for {self._task}", self.members)
-        sparse = self._state is not None and self._state.plan.sparse
-        return {"effort": self.effort, "members": members, "sparse": sparse}
+        return {"effort": self.effort, "members": members}
 
     def _first_plan(self, X, y, classes):
-        return replace(self._plan(), sparse=validation.is_sparse(X))
+        plan = self._plan()
+        plan.sparse = validation.is_sparse(X)
+        return plan
 
     def _built(self, plan, X, targets, default, learned):
         """(members, {name: Transform}, which member knows how relevant features are and what the last target says)."""
@@ -99,15 +66,15 @@ class DefaultEnsemble(EnsembleEstimator):
             is_local = self._is_local(plan, X.shape[1])
             models = default(plan.effort, X.shape[1]) if is_local else line_members(self._task, scale=not plan.sparse)
         d, wanted = X.shape[1], {through for _, through in models.values()}
-        kinds = {"ranks": NormalScores, "relevance": Relevance, "differences":
-                 lambda d: SeriesDifferences(d, d - plan.lags * targets, targets)}
+        kinds = {"ranks": NormalScores, "relevance": Relevance,
+                 "differences": lambda d: SeriesDifferences(d, d - plan.lags * targets, targets)}
         transforms = {name: kind(d) for name, kind in kinds.items() if name in wanted}
         relevance, last = "self-tuned" if "relevance" in transforms else None, None
         members, place = built(models, transforms, X, targets, learned), 0
         for member in members if plan.members is None else ():
             place = member.backend.stagger(place)
         if plan.members is None and not plan.sparse:
-            last = LastTarget(self._task, targets, d, in_rows=getattr(plan, "lags", None) is not None)
+            last = LastTarget(self._task, targets, d, in_rows=plan.lags is not None)
             members.append(Member("last target", last, "numbers" if targets else "labels"))
             if learned is not None:
                 members[-1].go_on_from(learned["t"], range(learned["n_seen"]))
@@ -175,13 +142,6 @@ class DefaultEnsemble(EnsembleEstimator):
         return []
 
 
-@dataclass(frozen=True, eq=False)
-class ClassifierPlan(DefaultPlan):
-    """Current parameters of `OnlineKernelClassifier`."""
-
-    threshold: str | None
-
-
 @dataclass(eq=False, repr=False)
 class OnlineKernelClassifier(DefaultEnsemble):
     """A classifier for streams that needs no tuning: a dozen kernel models, stacked and calibrated.
@@ -220,8 +180,6 @@ class OnlineKernelClassifier(DefaultEnsemble):
     """
 
     _task = "classes"
-    _plan_class = ClassifierPlan
-
     effort: str = "medium"
     _: KW_ONLY
     threshold: str | None = None
@@ -252,25 +210,6 @@ class OnlineKernelClassifier(DefaultEnsemble):
             scores = self._scores(state, X)
             scores = uncorrected(scores, state.backend.correction.factors(scores.shape[1]))
             return state.shown(state.loss.probabilities(scores).T).T
-
-
-@dataclass(frozen=True, eq=False)
-class RegressorPlan(DefaultPlan):
-    """Current parameters of `OnlineKernelRegressor`."""
-
-    lags: int | None
-
-    @property
-    def least_features(self):
-        """A series needs none beside it."""
-        return 0 if self.lags else 1
-
-    def row_length(self, n_features, targets):
-        return n_features + (self.lags or 0) * targets
-
-    def validate_points(self, X, n_features=None, owner="model"):
-        is_alone = self.lags is not None and isinstance(X, np.ndarray) and X.shape[1:] == (0,)
-        return X if is_alone and not n_features else super().validate_points(X, n_features, owner)
 
 
 @dataclass(eq=False, repr=False)
@@ -327,7 +266,6 @@ class OnlineKernelRegressor(DefaultEnsemble):
     """
 
     _task = "numbers"
-    _plan_class = RegressorPlan
     class_weight = None
 
     effort: str = "medium"
@@ -369,9 +307,8 @@ class OnlineKernelRegressor(DefaultEnsemble):
             X, y = (None, X) if y is None else (X, y)
             y = validation.as_array_once(y)
             if np.ndim(y) not in (1, 2):
-                raise ValueError(
-                    f"y must be a series of numbers, 1-d or with a column for each target. Got {y!r} instead."
-                )
+                raise ValueError("y must be a series of numbers, 1-d or with a column for each target. Got "
+                                 f"{y!r} instead.")
             X = _nothing(len(y)) if X is None else X
             holes = np.isnan(y) if y.dtype.kind == "f" else np.zeros(np.shape(y), dtype=bool)
             state, X, y, weights = super()._validate_examples(state, X, np.where(holes, 0.0, y) if holes.any() else y,

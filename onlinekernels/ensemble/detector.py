@@ -12,9 +12,8 @@ from onlinekernels._core.combiners import AveragedRanks
 from onlinekernels._core.ensemble import Centre, Ensemble, Member
 from onlinekernels._core.transforms import QuantileScores
 from onlinekernels.ensemble.stacking import EnsembleEstimator
-from onlinekernels.ensemble.members import EFFORTS
+from onlinekernels.ensemble.members import check_effort
 from onlinekernels.algorithms.smoother import Smoother
-from onlinekernels.base.composite import CompositePlan
 from onlinekernels.base.members import built
 from onlinekernels.budgets import Reservoir
 from onlinekernels.kernels import Gaussian, Laplacian
@@ -24,22 +23,10 @@ from onlinekernels.base.validation import check_fraction
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Path, RunningEncoder
 
-__all__ = ["OnlineKernelDetector"]
-
 ROWS = {"low": (200, 300), "medium": (500, 1000), "high": (1000, 3000)}  # that Laplacian and Gaussian densities keep
 WIDTHS = 0.3, 0.6  # of these, in units of d and sqrt(d),
 FEW_FEATURES = 4  # and narrower below so many, which finer structure can be seen in
 WEIGHTS = 1.0, 1.0, 0.5  # of these, and of the distance from the middle
-
-
-@dataclass(frozen=True, eq=False)
-class DetectorPlan(CompositePlan):
-    """Current parameters of `OnlineKernelDetector`."""
-
-    nu: float
-    effort: str
-    memory: int | None
-    patience: int
 
 
 @dataclass(eq=False, repr=False)
@@ -91,8 +78,6 @@ class OnlineKernelDetector(EnsembleEstimator):
     'x1'
     """
 
-    _plan_class = DetectorPlan
-
     nu: float = 0.02
     effort: str = "medium"
     _: KW_ONLY
@@ -103,9 +88,7 @@ class OnlineKernelDetector(EnsembleEstimator):
     epochs: int = 1
 
     def _settings(self):
-        if not isinstance(self.effort, str) or self.effort not in EFFORTS:
-            raise validation.bad_parameter(self, "effort", '"low", "medium" or "high"', self.effort)
-        validation.check_count(self, "n_jobs")
+        check_effort(self)
         memory = None if self.memory is None else validation.check_count(self, "memory")
         return {"nu": check_fraction(self, "nu"), "effort": self.effort, "memory": memory,
                 "patience": validation.check_count(self, "patience")}
@@ -131,7 +114,6 @@ class OnlineKernelDetector(EnsembleEstimator):
 
     def _begin(self, plan, X, targets, learned=None):
         d, memory, (few, many) = X.shape[1], plan.memory, ROWS[plan.effort]
-
         finer = min(1.0, d / FEW_FEATURES)
 
         def density(kernel, size, seed):

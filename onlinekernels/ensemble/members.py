@@ -13,9 +13,8 @@ from onlinekernels.algorithms.krls import KRLS
 from onlinekernels.algorithms.selftuned import SelfTuned
 from onlinekernels.algorithms.smoother import Smoother
 from onlinekernels.kernels import Gaussian, Laplacian, Linear
+from onlinekernels.base.validation import bad_parameter, check_count
 from onlinekernels.preprocessing.scaling import RunningScaler
-
-__all__ = ["EFFORTS", "class_members", "number_members", "line_members", "MOST"]
 
 EFFORTS = ("low", "medium", "high")
 POINTS = {"low": 32, "medium": 75, "high": 150}
@@ -25,6 +24,13 @@ KEPT = {"low": 500, "medium": 3000, "high": 5000}  # rows of the local average o
 WIDEST = 300  # features beyond which a kernel is not learned: too many scales for a few hundred rows
 MOST = 1000  # features beyond which there are lines alone: every row that is kept has as many numbers
 FLATTEST = 256  # features beyond which lines by least squares take too long; a dozen columns of words have as many
+
+
+def check_effort(owner):
+    """The parameters that all default ensembles have."""
+    if not isinstance(owner.effort, str) or owner.effort not in EFFORTS:
+        raise bad_parameter(owner, "effort", '"low", "medium" or "high"', owner.effort)
+    check_count(owner, "n_jobs")
 
 
 def kernel(letters, w, d):
@@ -122,11 +128,7 @@ def number_members(effort, d, series=False):
         return {name: member for name, member in found.items() if name != "GL 1 ranks log"} | beside
 
     tuned = d <= WIDEST
-    found = {
-        "LL 1": (posterior("LL", 1.0, 0.1), None),
-        "line": (line(), None),
-        "near": (near(), None),
-    }
+    found = {"LL 1": (posterior("LL", 1.0, 0.1), None), "line": (line(), None), "near": (near(), None)}
     if effort == "low" and tuned:
         return with_differences({**found, "self-tuned": (tuned_kernel(), None)})
     found |= {

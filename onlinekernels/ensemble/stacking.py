@@ -11,7 +11,7 @@ from onlinekernels._core.combiners import (
     AveragedRanks, ExponentialWeights, IntervalTracker, OnlineNewton, RecursiveLeastSquares,
 )
 from onlinekernels._core.ensemble import Ensemble
-from onlinekernels.base.composite import CombinedEstimator, CompositePlan, CompositeState
+from onlinekernels.base.composite import CombinedEstimator, CompositeState
 from onlinekernels.base.estimator import Estimator, learned
 from onlinekernels.base.members import built, fitted_member, fresh, Prefit, shown, task_of
 from onlinekernels.losses import MulticlassSquared, NuNovelty, Squared
@@ -19,8 +19,6 @@ from onlinekernels.base.validation import check_fraction
 
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ClassWeight, Members, RunningEncoder, Self
-
-__all__ = ["Hedge", "Stacking"]
 
 SHORT, SHARE = 0.998, 1e-3
 LOSSES = {"classes": MulticlassSquared, "numbers": Squared}
@@ -207,14 +205,6 @@ def as_given(members, owner):
     return dict(zip(names, models, strict=True))
 
 
-@dataclass(frozen=True, eq=False)
-class _PlanOfMembers(CompositePlan):
-    """What `StackingPlan` and `HedgePlan` share."""
-
-    members: dict[str, Estimator]  # that have learned nothing
-    nu: float  # 0 for other tasks than novelty
-
-
 class _OfMembers(EnsembleEstimator):
     """What `Stacking` and `Hedge` share.
 
@@ -264,9 +254,8 @@ class _OfMembers(EnsembleEstimator):
         known = Prefit(as_given(members, ensemble), frozen)
         ensemble.members = named(members, ensemble)
         if ensemble.encode is not False:
-            raise ValueError(
-                "encode= is for ensembles that begin with nothing: these members know what numbers to expect."
-            )
+            raise ValueError("encode= is for ensembles that begin with nothing: these members know what numbers to "
+                             "expect.")
         plan = ensemble._plan()
         members = [fitted_member(name, model, frozen) for name, model in known.models.items()]
         targets, n_labels = (known.targets, 0) if known.labels is None else (0, len(known.labels.order))
@@ -328,13 +317,6 @@ class _OfMembers(EnsembleEstimator):
         return self
 
 
-@dataclass(frozen=True, eq=False)
-class StackingPlan(_PlanOfMembers):
-    """Current parameters of `Stacking`."""
-
-    memory: float
-
-
 @dataclass(eq=False, repr=False)
 class Stacking(_OfMembers):
     """An ensemble whose combiner learns how much to trust each member, and forgets.
@@ -376,8 +358,6 @@ class Stacking(_OfMembers):
     (True, True)
     """
 
-    _plan_class = StackingPlan
-
     members: Members
     _: KW_ONLY
     memory: float = SHORT
@@ -393,15 +373,6 @@ class Stacking(_OfMembers):
         if targets:
             return RecursiveLeastSquares(n, targets, number_settings(plan.memory), SHARE)
         return class_stack(n, plan.memory)
-
-
-@dataclass(frozen=True, eq=False)
-class HedgePlan(_PlanOfMembers):
-    """Current parameters of `Hedge`."""
-
-    rate: float | None
-    share: float
-    votes: bool
 
 
 @dataclass(eq=False, repr=False)
@@ -450,8 +421,6 @@ class Hedge(_OfMembers):
     >>> bool(model.loss_ <= min(model.member_losses_.values()) + regret)
     True
     """
-
-    _plan_class = HedgePlan
 
     members: Members
     _: KW_ONLY

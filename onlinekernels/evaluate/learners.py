@@ -177,7 +177,7 @@ class Ours:
         known = [] if self.task in ("regression", "novelty") else self.classes
         known = (self.labels if self.is_learned else []) if known is None else known
         call, self.classes = (X, y, self.classes, None, None), None
-        scores, margins, answers = self.model._progressive(call, {"margins", "labels"})
+        scores, margins, answers = self.model._progressive(call, margins=True, labels=True)
         if self.task == "regression":
             return Judged(y, answers)
         if self.task == "novelty":

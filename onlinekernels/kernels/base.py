@@ -17,8 +17,6 @@ from onlinekernels.base.validation import (
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, Examples
 
-__all__ = ["Kernel", "Valued", "Constant", "Custom", "Sum", "Product"]
-
 ON_INNER_PRODUCTS = {"linear", "gaussian", "constant", "noise", "add", "multiply", "shift", "scale", "normalize"}
 
 

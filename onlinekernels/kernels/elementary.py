@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlinekernels.base.validation import (
-    as_number, bad_parameter, check_integer, check_not_negative, check_positive, refuse_masked,
+    bad_parameter, check_integer, check_not_negative, check_positive, refuse_masked,
 )
 from onlinekernels.kernels.base import Constant, Custom, Kernel, Valued
 
@@ -180,7 +180,7 @@ class Normalized(Kernel):
     def validate(self) -> None:
         if self.kernel is None:
             raise bad_parameter(self, "kernel", "a kernel, its name or a callable", None)
-        as_kernel(self.kernel, self)
+        self._inner()
 
     def _inner(self):
         return as_kernel(self.kernel, self)
@@ -248,22 +248,18 @@ class Precomputed(Kernel):
         return [{"op": "precomputed", "table": np.ascontiguousarray(self.gram, dtype=np.float64)}]
 
     def check_domain(self, X: Examples, name: str = "X") -> Any:
-        _check_indices(X, len(self.gram), name)
+        """X must be one column of whole numbers in range(len(gram))."""
+        if X.shape[1] != 1:
+            raise ValueError(f"{name} must have one column, of indices into the Gram matrix. Got {X.shape[1]} columns.")
+        bad = (X < 0) | (X >= len(self.gram)) | (X != np.floor(X))
+        if bad.any():
+            raise ValueError(f"{name} must hold whole numbers from 0 to {len(self.gram) - 1}, indices into the Gram "
+                             f"matrix. Got {X[bad][0]}.")
 
     def restricts(self) -> Any:
         return True
 
     takes_indices = restricts
-
-
-def _check_indices(X, size, name):
-    """X must be one column of whole numbers in range(size)."""
-    if X.shape[1] != 1:
-        raise ValueError(f"{name} must have one column, of indices into the Gram matrix. Got {X.shape[1]} columns.")
-    bad = (X < 0) | (X >= size) | (X != np.floor(X))
-    if bad.any():
-        raise ValueError(f"{name} must hold whole numbers from 0 to {size - 1}, indices into the Gram matrix. Got "
-                         f"{X[bad][0]}.")
 
 
 def rbf(gamma: Any = None) -> Any:
@@ -274,10 +270,9 @@ def rbf(gamma: Any = None) -> Any:
     """
     if gamma is None:
         return Gaussian()
-    number = as_number(gamma)
-    if number is None or number <= 0:
+    if not check_positive.accepts(gamma):
         raise bad_parameter("rbf", "gamma", "a positive number", gamma)
-    return Gaussian(width=1.0 / math.sqrt(2.0 * number))
+    return Gaussian(width=1.0 / math.sqrt(2.0 * float(gamma)))
 
 
 def poly(degree: Any = 3, gamma: Any = 1.0, coef0: Any = 1.0) -> Any:

@@ -16,8 +16,7 @@ import numpy as np
 from onlinekernels._core.arrays import check_array
 from onlinekernels._core.maps import ConstantMap, FourierMap, SumMap, LinearMap, NormalizedMap, NystroemMap
 from onlinekernels.kernels.base import Kernel
-from onlinekernels.kernels.elementary import Gaussian, Laplacian
-from onlinekernels.kernels.elementary import as_kernel
+from onlinekernels.kernels.elementary import as_kernel, Gaussian, Laplacian
 from onlinekernels.base.validation import bad_parameter, check_count, check_integer, check_sparse, is_sparse
 
 if TYPE_CHECKING:
@@ -192,16 +191,7 @@ def draw_frequencies(law, rate, columns, n, seed):
 
 
 def feature_map(parts, n_features, sparse, dtype=np.float64):
-    """The map of a kernel in the core.
-
-    Parameters
-    ----------
-    parts : list of dict
-        What the kernel's `features` gives: maps whose features stand one after the other, each with ``map`` and its
-        numbers.
-    n_features, sparse, dtype
-        Of examples.
-    """
+    """The map of a kernel in the core, from what its `features` gives, for examples of this kind."""
     return _sum_of_maps(parts, (n_features, sparse, dtype == np.float32), (f"map{i}" for i in itertools.count()))
 
 

@@ -17,8 +17,6 @@ from onlinekernels.base.validation import (
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ArrayLike
 
-__all__ = ["Loss", "WithMargin", "WithWidth", "LOG", "NuMargin", "NuWidth"]
-
 LOG = "log"  # a `margin_step`: that of f, taken by the scalar's logarithm
 
 

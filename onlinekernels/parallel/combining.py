@@ -15,8 +15,6 @@ from onlinekernels.base.params import same_parameters
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, ArrayLike, Budget, Estimator, Sequence
 
-__all__ = ["combine"]
-
 NOT_A_FUNCTION = {  # what cannot be averaged, and why
     VotedPerceptron: "it is all the hypotheses it ever had",
     (Adatron, LASVM): "it is a solution for the examples that it has seen, and an average of two is none",

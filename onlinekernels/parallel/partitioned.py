@@ -18,8 +18,6 @@ from onlinekernels.base.labelsets import BinaryLabels
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Examples, Self
 
-__all__ = ["PartitionedBank"]
-
 SIGNS = BinaryLabels(np.array([-1, 1]))
 MANIFEST = "checkpoint.json"
 FORMAT = "onlinekernels partitioned bank"

@@ -298,7 +298,6 @@ class RunningEncoder(RunningTransformer):
         self.restore(state["_state"])
 
     def __sklearn_tags__(self):
-        """What scikit-learn wants to know."""
         return self._tags(string=True, categorical=True, allow_nan=True, dict=True)
 
 
@@ -501,12 +500,7 @@ class Layout:
 class Block:
     """Rows that are encoded, and what an encoder learns from the first n of them: `commit(n)` cannot fail.
 
-    Attributes
-    ----------
-    rows : array of shape (n, n_features_out)
-        The encoded rows, each by what was known before it.
-    kinds : tuple
-        Of the columns, as these rows show them.
+    `rows` are encoded, each by what was known before it; `kinds` are those of the columns, as these rows show them.
     """
 
     targets = None  # of these rows, once `tell` has given them
@@ -769,14 +763,9 @@ def _located(convert, table, j):
         raise
 
 
-def _since_new_year(instants):
-    """(microseconds since the year began, length of a year)."""
-    years = instants.astype("M8[us]").astype("M8[Y]").astype("M8[us]").astype(np.int64)
-    return instants - years, YEAR
-
-
-_ELAPSED = {
+_ELAPSED = {  # (microseconds since each began, its length)
     "day": lambda instants: (instants % DAY, DAY),
     "week": lambda instants: ((instants - 4 * DAY) % (7 * DAY), 7 * DAY),  # since Monday; 1970 began on a Thursday
-    "year": _since_new_year,
+    "year": lambda instants: (
+        instants - instants.astype("M8[us]").astype("M8[Y]").astype("M8[us]").astype(np.int64), YEAR),
 }

@@ -13,8 +13,6 @@ from onlinekernels.preprocessing.transforming import RunningTransformer
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Array, Self, Sequence
 
-__all__ = ["RunningScaler"]
-
 
 class RunningScaler(RunningTransformer):
     """Scale each row by the mean and deviation of all rows up to and including it.
@@ -137,7 +135,6 @@ class RunningScaler(RunningTransformer):
         return np.array(names or [f"x{j}" for j in range(scaler.n_features)], dtype=object)
 
     def __sklearn_tags__(self):
-        """What scikit-learn wants to know."""
         return self._tags(sparse=True)
 
 

@@ -12,8 +12,6 @@ from onlinekernels.base.params import Parameterized
 if TYPE_CHECKING:
     from onlinekernels.annotations import Any, Examples, Self
 
-__all__ = ["RunningTransformer"]
-
 
 class RunningTransformer(Parameterized, Locked):
     """Base of `RunningScaler` and `RunningEncoder`.
@@ -74,7 +72,7 @@ class RunningTransformer(Parameterized, Locked):
         transform : "default", "pandas", "polars" or None
             Arrays, or data frames of that library; None changes nothing.
         """
-        if transform not in (None, *_FRAMES):
+        if transform not in (None, "default", "pandas", "polars"):
             raise validation.bad_parameter(self, "transform", "'default', 'pandas', 'polars' or None", transform)
         if transform is not None:
             self._sklearn_output_config = {"transform": transform}  # as scikit-learn calls it, whose clone copies it
@@ -90,7 +88,14 @@ class RunningTransformer(Parameterized, Locked):
         if validation.is_sparse(out):
             raise ValueError(f"Sparse rows cannot become a data frame: set_output(transform={wanted!r}) is for dense "
                              "ones.")
-        return _FRAMES[wanted](out, self.get_feature_names_out(validation.feature_names(X)), X)
+        names = self.get_feature_names_out(validation.feature_names(X))
+        if wanted == "pandas":
+            import pandas
+
+            return pandas.DataFrame(out, getattr(X, "index", None), names, copy=False)
+        import polars
+
+        return polars.DataFrame(out, list(names), orient="row")
 
     @staticmethod
     def _tags(**inputs):
@@ -112,19 +117,3 @@ class RunningTransformer(Parameterized, Locked):
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-
-
-def _pandas_frame(out, names, X):
-    import pandas
-
-    return pandas.DataFrame(out, getattr(X, "index", None), names, copy=False)
-
-
-def _polars_frame(out, names, X):
-    import polars
-
-    return polars.DataFrame(out, list(names), orient="row")
-
-
-# How each kind of output is made of rows, the names of columns, and what came in
-_FRAMES = {"default": None, "pandas": _pandas_frame, "polars": _polars_frame}

@@ -228,22 +228,12 @@ def slot_of(category, code, slots):
 
 
 class Table:
-    """Columns of one length, each an array of numbers or dates or a list of anything, perhaps with names.
+    """Columns of one length, perhaps with names: arrays of numbers, truth values and dates, lists of anything else.
 
-    Attributes
-    ----------
-    names : tuple or None
-    columns : list
-        Arrays of numbers, truth values and dates (datetime64); lists of everything else.
-    categories : set of int
-        Columns that say of themselves that they hold categories.
-    keyed : bool
-        Whether it was made of dictionaries, whose entries are in any order.
-    new : dict
-        {name: (first row that has it, column)} of what dictionaries have beside the names of earlier tables.
+    `categories` are the columns that say of themselves that they hold some. `keyed` is a table of dictionaries, whose
+    entries are in any order, and `new` {name: (first row that has it, column)} of what these have beside the names of
+    earlier tables.
 
-    Examples
-    --------
     >>> table = Table.of([{"age": 3, "pet": "cat"}, {"pet": None}])
     >>> table.names, table.columns, len(table)
     (('age', 'pet'), [[3, None], ['cat', None]], 2)

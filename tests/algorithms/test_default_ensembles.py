@@ -18,6 +18,7 @@ from onlinekernels import (
 )
 from onlinekernels._core.combiners import Calibration, IntervalTracker, interval_ends
 from onlinekernels._core.schema import restore, state_of
+from onlinekernels.base.files import decoded, encoded
 
 DATA = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data"
 DATA = DATA if DATA.is_dir() else pathlib.Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -102,17 +103,24 @@ def test_a_transform_that_has_seen_other_rows_is_refused(make, y, name, tmp_path
     model.save(path)
     assert load(path).t_ == 60
     header, arrays = read_file(path)
-    learned = header["state"]["learned"]
+    learned = decoded(header["state"]["learned"], arrays)
+    transform = learned["transforms"][name]
     if y is not None:
-        learned[f"transforms/{name}/scaler/count"] += 1
+        transform["scaler"]["count"] += 1
+        header["state"]["learned"] = encoded(learned, arrays)
         write_file(path, header, arrays)
         with pytest.raises(ValueError, match="count is not the sum of the weights"):
             load(path)
         after = make().partial_fit(X[:61], y)
-        learned[f"transforms/{name}/scaler/count"] = after._state.backend.transforms[name].scaler.count
-    learned[f"transforms/{name}/t"] = 61
+        transform["scaler"]["count"] = after._state.backend.transforms[name].scaler.count
+    transform["t"] = 61
+    header["state"]["learned"] = encoded(learned, arrays)
     write_file(path, header, arrays)
     with pytest.raises(ValueError, match="the transforms have not seen the rows that the members have learned"):
+        load(path)
+    header["params"]["n_jobs"] = "many"
+    write_file(path, header, arrays)
+    with pytest.raises(ValueError, match="The 'n_jobs' parameter"):
         load(path)
     regressor = OnlineKernelRegressor("low").partial_fit(X[:60], NUMBERS[:60])
     state = state_of(regressor._state.backend)
@@ -219,7 +227,8 @@ def test_gross_errors_do_little_harm_and_what_is_far_but_plausible_is_learned():
     wrong = y.copy()
     wrong[gross] += 50.0 * y.std() * rng.choice([-1.0, 1.0], len(gross))
     fine = np.setdiff1d(np.arange(100, 2000), gross)
-    clean, hit = (np.mean((OnlineKernelRegressor("low").progressive(rows, given) - y)[fine] ** 2) for given in (y, wrong))
+    scores = (OnlineKernelRegressor("low").progressive(rows, given) for given in (y, wrong))
+    clean, hit = (np.mean((found - y)[fine] ** 2) for found in scores)
     assert clean <= 0.1 * y.var() and hit <= 1.33 * clean
 
 
