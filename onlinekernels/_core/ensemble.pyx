@@ -1061,8 +1061,9 @@ cdef class Ensemble(Backend):
             i = stop
         self.finish(begin, end)
         self.count_losses(begin, end)
-        if self.changes is not None:
-            self.changes.run(end - begin, o, self.answers + begin * o, self.y + begin * (g if self.targets else 1),
+        if self.changes is not None:            # of what is most probable, whatever a correction answers
+            combined = self.answers if self.correction is None else self.combined
+            self.changes.run(end - begin, o, combined + begin * o, self.y + begin * (g if self.targets else 1),
                              self.n_seen_before + begin, self.counts + begin)
 
     cdef void answer_nothing(self, Py_ssize_t n, Py_ssize_t outputs, double* combined,
@@ -1126,6 +1127,7 @@ cdef class Ensemble(Backend):
         for i in range(n):
             for c in range(o):
                 answers[i * o + c] = 2.0 * answers[i * o + c] - 1.0 if c < self.n_seen_before[begin + i] else -1.0
+                combined[i * o + c] = 2.0 * combined[i * o + c] - 1.0
 
     cdef void follow_errors(self, Py_ssize_t i) noexcept nogil:
         """Deviations by what errors nearby were, in units of the running one."""

@@ -573,3 +573,16 @@ def test_numbers_that_were_never_negative_are_not_predicted_so():
     y = rng.poisson(np.exp(1.5 * X[:, 0])).astype(float)
     model = OnlineKernelRegressor("low")
     assert model.progressive(X, y).min() >= 0.0 and model.predict(3 * X).min() >= 0.0
+
+
+def test_a_threshold_changes_predictions_and_no_alarms():
+    """Mistakes are expected of what is most probable, whatever the threshold answers."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 3))
+    y = rng.random(1200) < 1 / (1 + np.exp(3.0 - X[:, 0]))
+    models = [OnlineKernelClassifier("low", threshold=threshold).fit(X, y) for threshold in (None, "f1", "balanced")]
+    plain, *others = [model._state.backend.changes for model in models]
+    for changes in others:
+        for name, value in state_of(plain).items():
+            assert np.array_equal(value, state_of(changes)[name]), name
+    assert np.mean(models[2].predict(X)) > np.mean(models[0].predict(X)) + 0.05
