@@ -67,11 +67,9 @@ cdef class Backend:
     cdef int attach(self, examples) except -1:
         self.examples = examples
         self.data = NULL if isinstance(examples, Rows) else <const double*> array_data(examples)
-        return 0
 
     cdef int detach(self) except -1:
         self.examples, self.data = None, NULL
-        return 0
 
     cdef Py_ssize_t rows_at_once(self) except -1:
         return BLOCK
@@ -234,7 +232,6 @@ cdef class Backend:
         restore(self, state)
 
     def _check(self):
-        """Assert what must always hold."""
         check_state(self)
 
     @property
@@ -249,7 +246,6 @@ cdef class RowBackend(Backend):
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:
         self.rows, self.y, self.weights = self.data + first * self.n_features, y, weights
-        return 0
 
     cdef void answer(self, const double* x, double* scores) noexcept nogil:
         """Scores of a row."""
@@ -264,4 +260,3 @@ cdef class RowBackend(Backend):
         cdef const double* rows = <const double*> array_data(examples)
         for i in range(n):
             self.answer(rows + i * self.n_features, scores + i * stride)
-        return 0
