@@ -521,7 +521,7 @@ def lines(peers, cell):
     """A table: a row for each name, a column for each size, and a note."""
     sizes = sorted({peer.size for peer in peers})
     yield f"| | {' | '.join(f'{supports} × {features}' for supports, features in sizes)} | |"
-    yield "| --- " * (len(sizes) + 2) + "|"
+    yield "|---" * (len(sizes) + 2) + "|"
     for name in dict.fromkeys(peer.name for peer in peers):
         some = {peer.size: peer for peer in peers if peer.name == name}
         first = next(iter(some.values()))

@@ -208,7 +208,7 @@ def tables(results, task):
     yield f"{UNITS[task]}:"
     yield ""
     yield "| | mean | µs | " + " | ".join(names) + " |"
-    yield "| --- " * (len(names) + 3) + "|"
+    yield "|---" * (len(names) + 3) + "|"
     for learner, (error, cost) in placed(results, task).items():
         cells = [titled(learner), f"{error:.3f}", f"{cost:.0f}"]
         yield f"| {' | '.join(cells + [cell(ran[learner].get(name), task) for name in columns])} |"

@@ -21,6 +21,8 @@ from onlinekernels.losses import as_loss
 
 __all__ = ["CombinedEstimator", "CompositeEstimator", "CompositePlan", "CompositeState", "grown", "uncorrected"]
 
+LARGEST_WEIGHT = 1e15  # of a row: what counts for more hides all others, and leaves sums of both to rounding
+
 
 @dataclass(frozen=True, eq=False)
 class CompositePlan:
@@ -129,6 +131,7 @@ class CompositeState(Learned):
         self.backend.learn_one(row, target, self.n_labels())
 
     def learn(self, X, y, weights, wanted=None, coverage=None):
+        weights = None if weights is None else np.minimum(weights, LARGEST_WEIGHT)
         y = y if self.labels is not None else y.reshape(len(X), -1)
         n_seen, earlier, trace = self.n_classes_seen(), self.backend.innovations, None if wanted is None else {}
         found = self.backend.learn(X, y, weights, self.n_labels(), trace)
