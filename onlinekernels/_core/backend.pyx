@@ -133,11 +133,9 @@ cdef class Backend:
 
     cdef int resolve(self) except -1:
         """What a block has left to be said; errors of the user's code, and signals in it."""
-        return 0
 
     cdef int trace_block(self, dict trace, Py_ssize_t first, Py_ssize_t rows, Py_ssize_t n) except -1:
         """What else was known at the rows of a block, of a call with n rows, into arrays by name."""
-        return 0
 
     def learn(self, examples, y, weights=None, Py_ssize_t labels=0, dict trace=None):
         """(scores (n, outputs), deviations (n, groups), innovations (n, targets)) just before each row, which is

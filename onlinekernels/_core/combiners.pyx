@@ -1090,7 +1090,6 @@ cdef class Probabilities:
 
     cdef int open(self, Py_ssize_t outputs) except -1:
         """Memory for so many classes."""
-        return 0
 
     cdef void change(self, double* p, Py_ssize_t n_seen) noexcept nogil:
         """Change those of a row, of two classes at least."""

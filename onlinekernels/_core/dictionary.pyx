@@ -165,7 +165,6 @@ cdef class Observer:
     cdef int prepare(self, Py_ssize_t capacity) except -1:
         """There may soon be so many slots: get what memory that needs. What is in tables of the dictionary follows
         anyway. O(capacity)."""
-        return 0
 
     cdef void moved(self) noexcept:
         """The slots have moved: those in use are now 0, 1, ..., oldest first. O(capacity)."""
@@ -434,7 +433,6 @@ cdef class Dictionary:
 
     cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1:
         """The points of these slots are about to become those of slots 0, 1, .... O(capacity d)."""
-        return 0
 
     cdef void move_points(self) noexcept:
         """Now they do. O(1)."""
@@ -581,11 +579,9 @@ cdef class Dictionary:
 
     cdef int resolve_start(self, Piece piece, points, Py_ssize_t i) except -1:
         """Point i of another model has been added. O(1)."""
-        return 0
 
     cdef int close(self, Piece piece) except -1:
         """The piece has been learned. O(1)."""
-        return 0
 
     # ---- State --------------------------------------------------------------------------------
 

@@ -477,7 +477,6 @@ cdef class Function:
 
     def square_from_python(self):
         """The same for kernels in Python, asked between two examples; None where not possible. O(n f)."""
-        return None
 
     cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
         """What all hypotheses since the first say together: of functions that keep every term. O(n)."""
@@ -497,11 +496,9 @@ cdef class Function:
 
     cdef int close(self, Scratch w) except -1:
         """The piece has been learned. O(1)."""
-        return 0
 
     cdef int tidy(self) except -1:
         """At the end of a call that has learned: leave nothing that the next one would have to clear away. O(n d)."""
-        return 0
 
     # ---- The frame ----------------------------------------------------------------------------
 
@@ -633,7 +630,6 @@ cdef class Function:
 
     cdef int resolve_start(self, Scratch w, points, Py_ssize_t i) except -1:
         """Point i has been added. O(1)."""
-        return 0
 
     def grow(self, Py_ssize_t width):
         """Make room for more outputs. O(size of the function)."""

@@ -61,7 +61,6 @@ cdef class FeatureMap:
     cdef change(self, Piece piece, Py_ssize_t first):
         """Just before row `first` is mapped to be learned: None, or a matrix B of shape (size, size) if the features
         change: then phi becomes B phi, and weights w become B w. O(size^2), O(size^3) for B."""
-        return None
 
     cdef void carry_out_change(self) noexcept:
         """That happens once the weights are ready for it, or there is no matrix; it cannot fail. O(1)."""

@@ -1163,7 +1163,6 @@ cdef class PointsPosterior(Posterior):
 
     def pairs(self):
         """There are no pairs of labels."""
-        return None
 
     def coefficients(self, int channel):
         """Coefficients of the mean, (outputs, terms), oldest first."""

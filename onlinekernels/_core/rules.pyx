@@ -136,7 +136,6 @@ cdef class Rule:
 
     cdef int stand_on(self, Function function) except -1:
         """This is the function that it will move. O(1)."""
-        return 0
 
     def take_loss(self, loss):
         """This Python loss is learned. O(1)."""

@@ -81,11 +81,9 @@ cdef class Budget:
 
     cdef int begin(self) except -1:
         """Before there are terms: make tables of the dictionary for what it keeps, which follow the slots. O(1)."""
-        return 0
 
     cdef int prepare(self, Py_ssize_t capacity) except -1:
         """There may soon be so many slots: get other memory that this needs. O(capacity^2) at most."""
-        return 0
 
     cdef void arrange(self) noexcept nogil:
         """Start anew: the terms have moved, and the order of their slots is that of their age. O(n)."""
