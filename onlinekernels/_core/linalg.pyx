@@ -3,6 +3,7 @@
 The loops are in the headers beside formulas/.
 """
 import math
+import os
 
 import numpy as np
 from libc.string cimport memcpy, memmove
@@ -14,7 +15,9 @@ from onlinekernels._core.schema import lower_triangular
 # ---- Products ------------------------------------------------------------------------------------
 
 cdef Py_ssize_t ALONE = 1 << 18     # multiplications up to which OpenBLAS asks no other threads
-cdef Py_ssize_t PARTS = 16          # products of that size into which a larger one is cut at most
+cdef Py_ssize_t MOST = 1 << 27      # of a product that is cut into parts of that size
+cdef Py_ssize_t DEEPEST = 128       # columns of its left factor; parts of deeper ones would be too small
+cdef bint IS_ALONE = "1" in (os.environ.get("OPENBLAS_NUM_THREADS"), os.environ.get("OMP_NUM_THREADS"))
 
 
 numpy_matmul = quiet(np.matmul)
@@ -22,17 +25,19 @@ numpy_matmul = quiet(np.matmul)
 
 @quiet
 def matmul(left, right, out):
-    """np.matmul; a product of up to some million multiplications in parts that BLAS computes in one thread.
+    """np.matmul; a product of less than some hundred million multiplications in parts that BLAS computes in one thread.
 
-    To wake other threads, and to wait for them, takes longer than that, and many times as long where the machine is
-    busy.
+    To wake other threads, and to wait for them, takes many times as long where the machine is busy.
     """
-    cdef Py_ssize_t i, n = left.shape[0], each = ALONE // max(1, right.shape[0] * right.shape[1])
-    if n <= each or each == 0 or n > PARTS * each:
+    cdef Py_ssize_t i, j, rows, columns, n = left.shape[0], k = left.shape[1], m = right.shape[1]
+    if IS_ALONE or not ALONE < n * k * m <= MOST or k > DEEPEST:
         np.matmul(left, right, out=out)
         return
-    for i in range(0, n, each):
-        np.matmul(left[i:i + each], right, out=out[i:i + each])
+    columns = min(m, max(16, ALONE // (min(n, 64) * k)))
+    rows = max(1, ALONE // (columns * k))
+    for i in range(0, n, rows):
+        for j in range(0, m, columns):
+            np.matmul(left[i:i + rows], right[:, j:j + columns], out=out[i:i + rows, j:j + columns])
 
 
 # ---- A Cholesky factor that grows and shrinks with its points ------------------------------------

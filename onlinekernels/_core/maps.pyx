@@ -14,7 +14,7 @@ from onlinekernels._core.formulas.vecmath cimport ok_add_row, ok_axpy, ok_dot, o
 from onlinekernels._core.functions cimport COORDINATES, WIDENED
 from onlinekernels._core.kernels cimport Program
 from onlinekernels._core.linalg cimport Factor
-from onlinekernels._core.linalg import numpy_matmul
+from onlinekernels._core.linalg import matmul
 from onlinekernels._core.points cimport Rows
 from onlinekernels._core.points import DensePoints, SparsePoints
 from onlinekernels._core.schema import Array, Flag, Inlined, lower_triangular, state_of
@@ -174,10 +174,10 @@ cdef multiply(Piece piece, left, right, out):
     """left @ right into an array of doubles, by a product in the precision of `right`."""
     cdef Py_ssize_t rows = left.shape[0], columns = right.shape[1]
     if right.dtype == DOUBLE:
-        numpy_matmul(left, right, out=out)
+        matmul(left, right, out)
         return
     product = piece.array(piece.buffer(WIDENED, rows * columns * 4), rows, columns, SINGLE)
-    numpy_matmul(left, right, out=product)
+    matmul(left, right, product)
     out[:] = product
 
 

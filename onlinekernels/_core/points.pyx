@@ -13,7 +13,7 @@ from onlinekernels._core.formulas.vecmath cimport (ok_all_finite, ok_inner_row, 
 from onlinekernels._core.functions cimport (CENTERED, DENSE_ROW, INNER, L1, ORIGIN_PRODUCTS, OWN, OWN_INNER, OWN_L1,
                                             SQUARES, apart)
 from onlinekernels._core.kernels cimport Program
-from onlinekernels._core.linalg import matmul, numpy_matmul
+from onlinekernels._core.linalg import matmul
 from onlinekernels._core.linalg cimport ok_gram, ok_gram_pays, ok_inner_block
 from onlinekernels._core.schema import Array, Items, not_negative
 
@@ -125,7 +125,7 @@ cdef class DensePoints(Dictionary):
             matmul(examples, self.rows.array[self.start:self.stop].T,
                    piece.array(piece.inner, m, piece.stride, self.dtype)[:, :n])
         if learning and not by_tiles:
-            numpy_matmul(examples, examples.T, out=piece.array(piece.own_inner, m, m, self.dtype))
+            matmul(examples, examples.T, piece.array(piece.own_inner, m, m, self.dtype))
 
     cdef int transposed_products(self, Piece piece) except -1:
         """With fewer points than examples the matrix product is faster this way round."""
