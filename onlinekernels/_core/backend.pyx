@@ -67,11 +67,9 @@ cdef class Backend:
     cdef int attach(self, examples) except -1:
         self.examples = examples
         self.data = NULL if isinstance(examples, Rows) else <const double*> array_data(examples)
-        return 0
 
     cdef int detach(self) except -1:
         self.examples, self.data = None, NULL
-        return 0
 
     cdef Py_ssize_t rows_at_once(self) except -1:
         return BLOCK
@@ -135,11 +133,9 @@ cdef class Backend:
 
     cdef int resolve(self) except -1:
         """What a block has left to be said; errors of the user's code, and signals in it."""
-        return 0
 
     cdef int trace_block(self, dict trace, Py_ssize_t first, Py_ssize_t rows, Py_ssize_t n) except -1:
         """What else was known at the rows of a block, of a call with n rows, into arrays by name."""
-        return 0
 
     def learn(self, examples, y, weights=None, Py_ssize_t labels=0, dict trace=None):
         """(scores (n, outputs), deviations (n, groups), innovations (n, targets)) just before each row, which is
@@ -234,7 +230,6 @@ cdef class Backend:
         restore(self, state)
 
     def _check(self):
-        """Assert what must always hold."""
         check_state(self)
 
     @property
@@ -249,7 +244,6 @@ cdef class RowBackend(Backend):
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:
         self.rows, self.y, self.weights = self.data + first * self.n_features, y, weights
-        return 0
 
     cdef void answer(self, const double* x, double* scores) noexcept nogil:
         """Scores of a row."""
@@ -264,4 +258,3 @@ cdef class RowBackend(Backend):
         cdef const double* rows = <const double*> array_data(examples)
         for i in range(n):
             self.answer(rows + i * self.n_features, scores + i * stride)
-        return 0

@@ -546,7 +546,6 @@ cdef class Models:
             while len(self.index) > self.n:
                 self.index.popitem()            # asks no key whether it equals another
             raise
-        return 0
 
     def visit(self, X, const double[::1] y, double[::1] scores, *, groups=None, const unsigned char[::1] active=None,
               Py_ssize_t first, Py_ssize_t last, Py_ssize_t threads=1, bint learning=False, Py_ssize_t rows=0,

@@ -89,7 +89,6 @@ cdef class Queue(Budget):
 
     cdef int begin(self) except -1:
         self.orders = self.dictionary.new_table(1, np.intp)
-        return 0
 
     cdef void arrange(self) noexcept nogil:
         self.order, self.capacity = <Py_ssize_t*> self.orders.data, self.orders.capacity
@@ -130,9 +129,6 @@ cdef class Queue(Budget):
 @cython.final
 cdef class RecentBudget(Queue):
     """The latest `size` terms: V 5.5."""
-
-    def __init__(self, long long size):
-        self.most = size
 
     cdef Py_ssize_t evicted(self, double size) noexcept nogil:
         return self.oldest() if self.n >= self.most else NOBODY
@@ -448,9 +444,6 @@ cdef class SmallestBudget(Budget):
     cdef Py_ssize_t n                   # slots in the heap
     cdef bint vacant                    # the first place of the heap waits for a candidate
 
-    def __init__(self, long long size):
-        self.most = size
-
     cdef Py_ssize_t evicted(self, double size) noexcept nogil:
         """Among equals the oldest goes, not the candidate."""
         self.close()
@@ -502,7 +495,6 @@ cdef class SmallestBudget(Budget):
 
     cdef int begin(self) except -1:
         self.keys, self.heaps = self.dictionary.new_table(1), self.dictionary.new_table(1, np.intp)
-        return 0
 
     cdef void arrange(self) noexcept nogil:
         self.key, self.heap = <double*> self.keys.data, <Py_ssize_t*> self.heaps.data
@@ -595,7 +587,6 @@ cdef class PairBudget(Budget):
 
     cdef int begin(self) except -1:
         self.pairs, self.rows_of_candidates = self.dictionary.add_table(SquareTable()), self.dictionary.new_table(1)
-        return 0
 
     cdef void arrange(self) noexcept nogil:
         self.row = <double*> self.rows_of_candidates.data
@@ -1425,12 +1416,10 @@ cdef class ProjectingBudget(Budget):
 
     cdef int begin(self) except -1:
         self.floor = 1e-8 if self.dictionary.dtype == np.float64 else 1e-5
-        return 0
 
     cdef int prepare(self, Py_ssize_t capacity) except -1:
         if self.span.capacity < capacity + 1:
             self.span.reserve(capacity + 1)
-        return 0
 
     cdef void arrange(self) noexcept nogil:
         """The span follows the terms whatever their slots are called."""
@@ -1470,7 +1459,6 @@ cdef class Projected(Rule):
     cdef int stand_on(self, Function function) except -1:
         self.budget = function.terms.budget
         self.budget.candidates_yield = True
-        return 0
 
     cdef void move(self, const Standing* now, Example e) noexcept nogil:
         cdef double y = -1.0 if e.view.derivative > 0.0 else 1.0, loss = 1.0 - y * e.view.score, part, reached, tau

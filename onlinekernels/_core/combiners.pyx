@@ -252,7 +252,6 @@ cdef class RunningErrors:
             raise ValueError("sums, low and high do not fit each other")
 
     def resume(self, state):
-        """Take over a checked state."""
         seen = state["sums"][1] > 0.0           # and not only rows that did not count, as the first
         assign(self, {**state, "low": np.where(seen, state["low"], np.inf),
                       "high": np.where(seen, state["high"], -np.inf)})
@@ -291,7 +290,6 @@ cdef class Combiner:
         if self.memory_of_scratch is None or self.memory_of_scratch.size < size:
             fresh = np.empty(size)
             self.memory_of_scratch, self.scratch = fresh, data_of(fresh)
-        return 0
 
     cdef void run(self, Py_ssize_t n, Py_ssize_t outputs, const double* scores, const double* y,
                   const Py_ssize_t* n_seen, const double* counts, const unsigned char* enabled, double* combined,
@@ -324,35 +322,27 @@ cdef class Combiner:
             raise MemoryError()
         self.combine(n, outputs, scores, n_seen, enabled, combined, deviations, scratch)
         free(scratch)
-        return 0
 
     # ---- For Python ---------------------------------------------------------------------------
 
-    def advance(self, scores, y, n_seen=None, counts=None, enabled=None):
-        """(combined, deviations) just before each row, for arrays as above; the rows are learned."""
+    def advance(self, scores, y=None, n_seen=None, counts=None, enabled=None):
+        """(combined, deviations) just before each row, for arrays as above; the rows are learned. Without y as of now,
+        for one `n_seen`."""
         cdef const double[:, :, ::1] F = np.ascontiguousarray(scores, dtype=float)
         cdef Py_ssize_t n = F.shape[0], outputs = F.shape[2]
-        if F.shape[1] != self.n_members or n and np.size(y) != n * max(1, self.targets):
-            raise ValueError("scores and y are not those of the members and of the targets")
+        there = np.array(np.ones(self.n_members) if enabled is None else enabled, dtype=np.uint8)
+        cdef const unsigned char* present = <const unsigned char*> array_data(there)
+        found, spread = np.zeros((n, outputs)), np.ones((n, max(1, self.targets)))
+        if n == 0 or outputs == 0:
+            return found, spread
+        if y is None:
+            self.evaluate(n, outputs, &F[0, 0, 0], n_seen or 0, present, data_of(found), data_of(spread))
+            return found, spread
         targets, weights = np.array(y, dtype=float), np.ones(n) if counts is None else np.array(counts, dtype=float)
         labels = np.full(n, outputs) if n_seen is None else np.array(n_seen, dtype=np.intp)
-        there = np.array(np.ones(self.n_members) if enabled is None else enabled, dtype=np.uint8)
-        found, spread = np.zeros((n, outputs)), np.ones((n, max(1, self.targets)))
-        if n and outputs:
-            self.open(n, outputs)
-            self.run(n, outputs, &F[0, 0, 0], data_of(targets), <Py_ssize_t*> array_data(labels), data_of(weights),
-                     <unsigned char*> array_data(there), data_of(found), data_of(spread))
-        return found, spread
-
-    def combined(self, scores, Py_ssize_t n_seen=0, enabled=None):
-        """(combined, deviations) as of now, for arrays as above."""
-        cdef const double[:, :, ::1] F = np.ascontiguousarray(scores, dtype=float)
-        cdef Py_ssize_t n = F.shape[0], outputs = F.shape[2]
-        there = np.array(np.ones(self.n_members) if enabled is None else enabled, dtype=np.uint8)
-        found, spread = np.zeros((n, outputs)), np.ones((n, max(1, self.targets)))
-        if n and outputs:
-            self.evaluate(n, outputs, &F[0, 0, 0], n_seen, <unsigned char*> array_data(there), data_of(found),
-                          data_of(spread))
+        self.open(n, outputs)
+        self.run(n, outputs, &F[0, 0, 0], data_of(targets), <Py_ssize_t*> array_data(labels), data_of(weights),
+                 present, data_of(found), data_of(spread))
         return found, spread
 
     def weights(self):
@@ -364,7 +354,6 @@ cdef class Combiner:
         return weights
 
     def _check(self):
-        """Assert what must always hold."""
         check_state(self)
 
 
@@ -660,7 +649,6 @@ cdef class LeastSquares(Differences):
             raise ValueError("count is 0, and the sums are not")
 
     def resume(self, state):
-        """Take over a checked state."""
         self.open(1, 0)
         assign(self, state)
         for g in range(self.groups):
@@ -1102,7 +1090,6 @@ cdef class Probabilities:
 
     cdef int open(self, Py_ssize_t outputs) except -1:
         """Memory for so many classes."""
-        return 0
 
     cdef void change(self, double* p, Py_ssize_t n_seen) noexcept nogil:
         """Change those of a row, of two classes at least."""
@@ -1150,7 +1137,6 @@ cdef class Probabilities:
         return found
 
     def _check(self):
-        """Assert what must always hold."""
         check_state(self)
 
 
@@ -1278,7 +1264,6 @@ cdef class PriorCorrection(Probabilities):
         if self.classes < outputs:
             fresh = np.concatenate([self.frequencies, np.zeros(outputs - self.classes)])
             self.frequencies_data, self.frequencies, self.classes = data_of(fresh), fresh, outputs
-        return 0
 
     cdef double total(self, Py_ssize_t n_seen) noexcept nogil:
         """Sum of the frequencies of the first classes."""
@@ -1340,7 +1325,6 @@ cdef class PriorCorrection(Probabilities):
             raise ValueError("frequencies or found are not those of rows")
 
     def resume(self, state):
-        """Take over a checked state."""
         self.open(len(state["frequencies"]))
         self.frequencies[:] = 0.0
         self.frequencies[:len(state["frequencies"])] = state["frequencies"]
@@ -1724,7 +1708,6 @@ cdef class IntervalTracker:
             raise ValueError(f"innovations are more than {KEPT}")
 
     def resume(self, state):
-        """Take over a checked state."""
         self.first, self.n = 0, len(state["innovations"])
         self.kept[:self.n] = state["innovations"]
         if self.positive:
@@ -1888,7 +1871,6 @@ cdef class ChangeDetector:
             raise ValueError("judged, since or quiet are ahead of the rows")
 
     def resume(self, state):
-        """Take over a checked state."""
         self.n_changes = len(state["changes"])
         self.noted[:self.n_changes] = state["changes"]
         assign(self, {name: value for name, value in state.items() if name != "changes"})

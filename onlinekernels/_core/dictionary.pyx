@@ -43,7 +43,6 @@ cdef class Table:
         cdef char* data = array_data(array)
         cdef Py_ssize_t rows = len(array)
         self.array, self.data, self.rows = array, data, rows
-        return 0
 
     cdef int prepare(self, Py_ssize_t capacity, bint in_place) except -1:
         """Have an array ready for so many slots, unless the next move is one in place. O(1), and the memory."""
@@ -51,7 +50,6 @@ cdef class Table:
         if not in_place:
             self.coming = aligned_empty(self.shape(capacity), self.dtype)
             self.coming_data = array_data(self.coming)
-        return 0
 
     cdef void move(self, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept:
         """The numbers of these slots become those of slots 0, 1, ...; the others are 0. `prepare` came before.
@@ -93,7 +91,6 @@ cdef class SquareTable(Table):
         if not in_place:
             self.coming = np.zeros((capacity, capacity))
             self.coming_data = array_data(self.coming)
-        return 0
 
     cdef void gather(self, char* new, const Aged* order, Py_ssize_t n, Py_ssize_t capacity) noexcept nogil:
         cdef Py_ssize_t row, size = capacity * sizeof(double), first = n * sizeof(double), used
@@ -164,16 +161,13 @@ cdef class Observer:
 
     cdef void resolve(self) noexcept nogil:
         """Release slots that need not be held any more. O(1), O(terms) if some are due."""
-        pass
 
     cdef int prepare(self, Py_ssize_t capacity) except -1:
         """There may soon be so many slots: get what memory that needs. What is in tables of the dictionary follows
         anyway. O(capacity)."""
-        return 0
 
     cdef void moved(self) noexcept:
         """The slots have moved: those in use are now 0, 1, ..., oldest first. O(capacity)."""
-        pass
 
 
 cdef inline const double* as_doubles(Piece piece, const char* numbers, Py_ssize_t place, Py_ssize_t n) noexcept nogil:
@@ -330,14 +324,12 @@ cdef class Dictionary:
             self.pack(self.capacity)
             return 0
         self.pack(min(max(2 * self.held, self.held + candidates, 16), most))
-        return 0
 
     cdef int tidy(self) except -1:
         """Make [start, stop) the slots that are held, so that sums do not depend on dead ones: O(1), or `pack`."""
         self.observer.resolve()
         if self.must_pack():
             self.pack(self.capacity)
-        return 0
 
     cdef bint must_pack(self) noexcept nogil:
         """Whether there are dead slots, or were where candidates are now: O(1)."""
@@ -367,7 +359,6 @@ cdef class Dictionary:
             free(order)
             for table in self.tables:
                 table.coming = None
-        return 0
 
     cdef bint sort_by_age(self, Aged* order) noexcept nogil:
         """Slots that are taken, oldest first; return whether they ascend. O(n), O(n log n) if they do not."""
@@ -424,11 +415,9 @@ cdef class Dictionary:
 
     cdef void put(self, Piece piece, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Copy example i into a slot: O(d)."""
-        pass
 
     cdef void mix(self, Piece piece, Py_ssize_t i, Py_ssize_t other, Py_ssize_t slot, double share) noexcept nogil:
         """The point's own part of `blend`: O(d)."""
-        pass
 
     cdef const char* point(self, Py_ssize_t slot) noexcept nogil:
         """A point as kernels take it that look at coordinates; NULL if there are none. O(1)."""
@@ -441,15 +430,12 @@ cdef class Dictionary:
     cdef void slot_row(self, Piece piece, Py_ssize_t slot) noexcept nogil:
         """Inner products of a slot's own point with all slots in use, into piece.slot_inner, distances into
         piece.slot_l1. O(n d)."""
-        pass
 
     cdef int prepare_points(self, const Aged* order, Py_ssize_t capacity) except -1:
         """The points of these slots are about to become those of slots 0, 1, .... O(capacity d)."""
-        return 0
 
     cdef void move_points(self) noexcept:
         """Now they do. O(1)."""
-        pass
 
     # ---- Kernel values ------------------------------------------------------------------------
 
@@ -457,7 +443,6 @@ cdef class Dictionary:
         """What a call is about. O(1)."""
         piece.source = examples
         piece.source_data = array_data(examples) if isinstance(examples, np.ndarray) else NULL
-        return 0
 
     cdef int open(self, Piece piece, Py_ssize_t first, Py_ssize_t m, bint learning, bint transposed) except -1:
         """Get ready for rows first, ..., first + m - 1 of the call: `open_points`, and k(x, x)."""
@@ -476,7 +461,6 @@ cdef class Dictionary:
         else:
             with nogil:
                 self.find_cached(piece)
-        return 0
 
     cdef void find_cached(self, Piece piece) noexcept nogil:
         """What the kernel wants to know of the examples of a piece, and k(x, x)."""
@@ -584,7 +568,6 @@ cdef class Dictionary:
         piece.slot_inner = <double*> piece.buffer(SLOT_INNER, capacity * sizeof(double))
         piece.slot_l1 = <double*> piece.buffer(SLOT_L1, capacity * sizeof(double))
         piece.slot_work = <double*> piece.buffer(SLOT_WORK, self.program.depth * capacity * sizeof(double))
-        return 0
 
     cdef open_start(self, Piece piece, points, kept):
         """Open those points of another model that are kept, without inner products; return them. O(m d)."""
@@ -596,11 +579,9 @@ cdef class Dictionary:
 
     cdef int resolve_start(self, Piece piece, points, Py_ssize_t i) except -1:
         """Point i of another model has been added. O(1)."""
-        return 0
 
     cdef int close(self, Piece piece) except -1:
         """The piece has been learned. O(1)."""
-        return 0
 
     # ---- State --------------------------------------------------------------------------------
 
@@ -634,7 +615,6 @@ cdef class Dictionary:
             self.hold(slot)
 
     def _check(self):
-        """Assert every invariant."""
         assert 0 <= self.start <= self.stop <= self.capacity
         taken = self.taken.array[0]
         assert self.held == np.count_nonzero(taken)

@@ -151,7 +151,6 @@ cdef class Trial:
         constants[:len(self.constants)] = self.constants
         data = <double*> array_data(constants)
         self.constants, self.answers_of_constant = constants, data
-        return 0
 
     def verdict(self):
         """(examples, mean loss of the model, that of the constant, the most frequent class) where it lost last."""
@@ -264,7 +263,6 @@ cdef class Hypothesis:
         cdef double* data = <double*> array_data(offsets)
         cdef Py_ssize_t width = offsets.shape[1]
         self.offsets, self.offset, self.offset_sum = offsets, data, data + width
-        return 0
 
     def grow(self, Py_ssize_t width):
         """Make room for labels that will join; those that learn ahead go on from the last output. If the function, the
@@ -523,7 +521,6 @@ cdef class Hypothesis:
         """From now on follow |f|^2, which is so much. O(1)."""
         self.follows_norm = True
         self.followed.square = self.followed.peak = square
-        return 0
 
     cdef double square(self) noexcept nogil:
         return self.followed.square if self.follows_norm else self.now.norms.square
@@ -839,7 +836,6 @@ cdef class Engine(Backend):
         with cython.critical_section(self):
             if len(self.spare) < MOST_SPARE:
                 self.spare.append(lent)
-        return 0
 
     # ---- A call, block by block ---------------------------------------------------------------
 
@@ -852,7 +848,6 @@ cdef class Engine(Backend):
         if self.scaler is not None:
             self.scaler.attach(self.scratch.piece)
         self.lent = lent
-        return 0
 
     cdef int detach(self) except -1:
         """The call is over; whatever is open was not learned. As `Function.tidy`."""
@@ -897,7 +892,6 @@ cdef class Engine(Backend):
             raise
         self.y, self.weights, self.rows, self.first = y, weights, n, first
         self.done_before, self.is_open = self.done, True
-        return 0
 
     cdef int grow_for(self, Py_ssize_t labels) except -1:
         """Room for labels that will join. O(1), unless outputs have come."""
@@ -905,7 +899,6 @@ cdef class Engine(Backend):
         if needed > (self.outputs.n if self.outputs.future else self.function.width):
             self.hypothesis.grow(needed)
             self.hypothesis.make_ready(self.scratch, self.example)
-        return 0
 
     cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
         cdef Trace trace
@@ -1061,7 +1054,6 @@ cdef class Engine(Backend):
         for i in range(n if self.target_scaler is not None else 0):
             self.target_scaler.restore_next(scores + i * stride,
                                             NULL if deviations == NULL else deviations + i * spread)
-        return 0
 
     cdef int score_rows(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, bint scales, bint checks,
                         int votes) except -1:
@@ -1097,7 +1089,6 @@ cdef class Engine(Backend):
                 if not isfinite(scores[i * stride + j]):
                     raise row_error(FloatingPointError, i,
                                     "has no finite score: its values are too large for the kernel.")
-        return 0
 
     cdef int scale_rows(self, Scratch w, const char* data, Py_ssize_t first, Py_ssize_t rows) except -1:
         """Let the piece read rows of a call scaled by what is known. O(rows d)."""
@@ -1105,7 +1096,6 @@ cdef class Engine(Backend):
         cdef char* out = w.piece.buffer(SCALED, (rows + 2) * self.function.n_features * sizeof(double))
         self.scaler.scale_dense(data + first * size, rows, <double*> (out + rows * size + (-rows * size & 7)), out)
         w.piece.source_data = out
-        return 0
 
     cdef int evaluate_deviations(self, examples, Py_ssize_t n, double* deviations, Py_ssize_t spread) except -1:
         """Deviations of y, noise included, in units of the scores; of posteriors."""
@@ -1117,7 +1107,6 @@ cdef class Engine(Backend):
         for i in range(n):
             for j in range(self.targets):
                 deviations[i * spread + j] = sqrt(variances[i] + noise)
-        return 0
 
     def decision(self, examples, *, bint trusted=False, int votes=0):
         """f(x, .) + b for all rows or objects, shape (n, labels); for votes = 1 or 2, the sum over all hypotheses since

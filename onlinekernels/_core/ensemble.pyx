@@ -72,12 +72,15 @@ cdef class Member:
     """A backend as a member of an ensemble: which rows it sees, and what its scores (`scale`, see `Scale`) mean there.
 
     `labels` are codes of those that the backend knows already, `before` rows that it has learned, and `disabled` is why
-    it takes no part, if so.
+    it takes no part, if so. `state` has an engine whose kernel gets its width from the distances of the first rows, and
+    these rows (`warm_up`) as long as they are looked at; they are learned anew by an engine that fits them.
     """
 
     cdef readonly str name
     cdef public object model            # what shows the backend to users
     cdef readonly Backend backend
+    cdef object state                   # what has the backend, which may become another one; or None
+    cdef Py_ssize_t warmed              # rows of the latest block of first rows that were learned
     cdef readonly Transform transform   # what its rows go through first; None: they are those of the ensemble
     cdef Py_ssize_t base                # column of rows that its targets are counted from, those of a series; or -1
     cdef readonly int scale             # what its scores mean
@@ -116,11 +119,11 @@ cdef class Member:
 
     def __init__(self, str name, Backend backend, str scale, Transform transform=None, model=None, labels=(),
                  long long before=0, bint frozen=False, bint fixed=False, bint has_deviations=False,
-                 bint has_python=False, disabled=None):
+                 bint has_python=False, disabled=None, state=None):
         self.has_deviations, self.has_python, self.fixed = has_deviations, has_python, fixed
         self.disabled, self.text = disabled is not None, disabled
         self.name, self.backend, self.scale, self.transform, self.model = name, backend, SCALES[scale], transform, model
-        self.before, self.frozen, self.base = before, frozen, -1
+        self.before, self.frozen, self.base, self.state = before, frozen, -1, state
         if isinstance(transform, SeriesDifferences):
             self.base = transform.n_features - transform.targets
         self.go_on_from(0, labels)
@@ -152,7 +155,6 @@ cdef class Member:
         self.known_before = <Py_ssize_t*> (self.y + n * max(1, targets))
         self.raw, self.width = <double*> (self.known_before + n), width
         self.answers = self.raw + width
-        return 0
 
     cdef int attach(self, examples, Py_ssize_t n) except -1:
         """A call is about these rows, or what its transform makes of n of them at a time."""
@@ -165,7 +167,24 @@ cdef class Member:
             examples = examples.copy()
         self.attached = examples
         self.backend.attach(examples)
-        return 0
+
+    def catch_up(self):
+        """The first rows are those that were learned. As often as you like."""
+        if self.state is not None and self.state.warm_up is not None:
+            self.state.warm_up.commit(self.warmed)
+
+    cdef Py_ssize_t rows_at_once(self) except -1:
+        """Up to the next look at the first rows; if that is due, it is done, and the engine that fits them goes on."""
+        while self.state is not None and self.state.warm_up is not None:
+            self.catch_up()
+            if self.state.warm_up.left:
+                return min(self.backend.rows_at_once(), self.state.warm_up.left)
+            self.state.look()
+            if self.state.engine is not self.backend:
+                self.backend.detach()
+                self.backend = self.state.engine
+                self.backend.attach(self.attached)
+        return self.backend.rows_at_once()
 
     cdef int open(self, examples, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t targets, Py_ssize_t labels) except -1:
@@ -193,10 +212,16 @@ cdef class Member:
             self.backend.evaluate(examples[first:first + n] if self.transform is None else self.attached[:n], n,
                                   self.answers, self.width, NULL, 0)
         else:
-            self.backend.open(first if self.transform is None else 0, n, self.y, weights, known)
+            self.rows_at_once()
+            first = first if self.transform is None else 0
+            if self.state is not None and self.state.warm_up is not None:
+                self.warmed = 0
+                self.state.warm_up.open(self.attached[first:first + n],
+                                        np.array(<double[:n * self.backend.groups]> self.y),
+                                        None if weights == NULL else np.array(<const double[:n]> weights))
+            self.backend.open(first, n, self.y, weights, known)
         self.rows = self.until = n
         self.trained, self.is_wild, self.diverged, self.exhausted = 0, False, False, False
-        return 0
 
     cdef void tell(self, Py_ssize_t i, const double* y, Py_ssize_t targets) noexcept nogil:
         """The targets of row i are these."""
@@ -297,6 +322,7 @@ cdef class Member:
         n = min(n, self.trained)
         if not self.frozen:
             self.backend.commit(n)
+            self.warmed = n
         for i in range(n if self.scale >= LABELS else 0):
             self.known = max(self.known, 1 + <Py_ssize_t> self.y[i])
         self.t += n
@@ -354,7 +380,6 @@ cdef class Member:
             self.place(raw + i * width, scores + i * stride, outputs, self.known)
             for j in range(outputs if self.base >= 0 else 0):
                 scores[i * stride + j] += bases[i * self.transform.n_features + self.base + j]
-        return 0
 
     cdef void place_nothing(self, double* scores, Py_ssize_t outputs) noexcept nogil:
         """Scores before anything is learned."""
@@ -378,84 +403,6 @@ cdef class Member:
 def in_words(error):
     """Why a member is disabled that has raised an error."""
     return f"{type(error).__name__}: {error}"
-
-
-@cython.final
-cdef class WarmUp(Backend):
-    """An engine whose kernel gets its width from the distances of the first rows, which are then learned anew.
-
-    `state` has the engine, and the first rows (`warm_up`) as long as they are looked at.
-    """
-
-    cdef readonly object state          # what has the engine, which may become another one,
-    cdef Backend engine
-    cdef Py_ssize_t learned             # rows of the open block that were learned
-
-    def __init__(self, state):
-        self.state, self.engine = state, state.engine
-        Backend.__init__(self, self.engine.task, self.engine.targets)
-
-    def catch_up(self):
-        """The first rows are those that were learned. As often as you like."""
-        if self.state.warm_up is not None:
-            self.state.warm_up.commit(self.learned)
-
-    cdef int attach(self, examples) except -1:
-        self.examples = examples
-        self.engine.attach(examples)
-        return 0
-
-    cdef int detach(self) except -1:
-        self.examples = None
-        self.engine.detach()
-        return 0
-
-    cdef Py_ssize_t rows_at_once(self) except -1:
-        """Up to the next look at the first rows; if that is due, it is done, and the engine that fits them goes on."""
-        while self.state.warm_up is not None:
-            self.catch_up()
-            if self.state.warm_up.left:
-                return min(self.engine.rows_at_once(), self.state.warm_up.left)
-            self.state.look()
-            if self.state.engine is not self.engine:
-                self.engine.detach()
-                self.engine = self.state.engine
-                self.engine.attach(self.examples)
-        return self.engine.rows_at_once()
-
-    cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
-                  Py_ssize_t labels) except -1:
-        self.rows_at_once()
-        if self.state.warm_up is not None:
-            targets = np.array(<const double[:n * max(1, self.targets)]> y)
-            weighted = None if weights == NULL else np.array(<const double[:n]> weights)
-            self.learned = 0
-            self.state.warm_up.open(self.examples[first:first + n], targets, weighted)
-        self.engine.open(first, n, y, weights, labels)
-        return 0
-
-    cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
-        return self.engine.test(i, scores, deviations)
-
-    cdef bint train(self, Py_ssize_t i) noexcept nogil:
-        return self.engine.train(i)
-
-    cdef void commit(self, Py_ssize_t n) noexcept:
-        self.engine.commit(n)
-        self.learned = n
-
-    cdef bint diverges(self) noexcept nogil:
-        return self.engine.diverges()
-
-    cdef object signal(self):
-        return self.engine.signal()
-
-    cdef object failure(self):
-        return self.engine.failure()
-
-    cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
-                      Py_ssize_t spread) except -1:
-        return self.engine.evaluate(examples, n, scores, stride, deviations, spread)
 
 
 @cython.final
@@ -514,7 +461,6 @@ cdef class LastTarget(RowBackend):
         """Go on with these numbers."""
         self.before, self.kept = kept.copy(), kept
         self.now, self.size = <double*> array_data(kept), len(kept)
-        return 0
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:
@@ -583,7 +529,6 @@ cdef class LastTarget(RowBackend):
             raise ValueError("the last label is none")
 
     def resume(self, state):
-        """Take over a checked state."""
         self.take(state["kept"].copy())
         self.count, self.known = state["count"], state["known"]
 
@@ -738,7 +683,6 @@ cdef class Ensemble(Backend):
             self.deal()
             self.pool = Pool(self.n_jobs)
         self.is_shared = self.pool.n_threads > 1 and self.n_dealt > 1
-        return 0
 
     cdef int deal(self) except -1:
         """The order of members for threads: ensembles first; who calls Python stays with the caller."""
@@ -748,7 +692,6 @@ cdef class Ensemble(Backend):
         alone = [k for k, member in enumerate(self.members) if member.calls_python]
         order = found = np.array(dealt + alone, dtype=np.intp)
         self.order, self.memory_of_order, self.n_dealt = &order[0], found, len(dealt)
-        return 0
 
     # ---- A call -------------------------------------------------------------------------------
 
@@ -760,7 +703,6 @@ cdef class Ensemble(Backend):
         for member in self.members:
             if not member.disabled and not member.frozen:
                 member.attach(examples, min(len(examples), BLOCK))
-        return 0
 
     cdef int detach(self) except -1:
         cdef Member member
@@ -780,7 +722,7 @@ cdef class Ensemble(Backend):
         cdef Py_ssize_t rows = min(BLOCK, SPACING - self.t % SPACING)
         for member in self.members:
             if not member.disabled and not member.frozen:
-                rows = min(rows, member.backend.rows_at_once())
+                rows = min(rows, member.rows_at_once())
         for transform in self.transforms.values():
             rows = min(rows, transform.rows_at_once())
         if self.fences is not None and self.fences.t < DECIDED:
@@ -814,7 +756,6 @@ cdef class Ensemble(Backend):
         self.enabled = <unsigned char*> (self.n_seen_before + n)
         self.held = self.enabled + m
         self.memory_of_block, self.capacity_rows, self.capacity_outputs = memory, n, outputs
-        return 0
 
     cdef int open(self, Py_ssize_t first, Py_ssize_t n, const double* y, const double* weights,
                   Py_ssize_t labels) except -1:
@@ -847,7 +788,6 @@ cdef class Ensemble(Backend):
             self.judged[i] = self.t + i >= FIRST
         if self.t == 0 and not any([member.before for member in self.members]):     # nobody knows anything yet
             self.counts[0] = 0.0
-        return 0
 
     cdef int open_members(self) except -1:
         """Let all members open the block. The error of the first that fails is raised, unless there is a signal."""
@@ -900,7 +840,6 @@ cdef class Ensemble(Backend):
             if self.relevance is not None:
                 self.follow_relevance()
             self.looked = self.t
-        return 0
 
     cdef int begin_anew(self) except -1:
         """Let members begin anew: those disabled long ago, or all, if one of the first targets was an outlier."""
@@ -937,7 +876,6 @@ cdef class Ensemble(Backend):
         if has_outlier:
             self.fences.forget_outliers()
             self.combiner.forget()
-        return 0
 
     cdef int follow_relevance(self) except -1:
         """Weigh features by what the self-tuned member knows, and so the rows that others keep. All or nothing."""
@@ -955,7 +893,6 @@ cdef class Ensemble(Backend):
         memcpy(weights, array_data(found), len(found) * sizeof(double))     # nothing can fail any more
         for rows, rescaled in kept:
             rows.take_rescaled(rescaled)
-        return 0
 
     # ---- A block ------------------------------------------------------------------------------
 
@@ -1087,7 +1024,6 @@ cdef class Ensemble(Backend):
     cdef int set_baseline(self, baseline) except -1:
         """Go on with this weight of all rows, and these means or weights."""
         self.baseline_data, self.baseline, self.n_baseline = <double*> array_data(baseline), baseline, len(baseline)
-        return 0
 
     cdef void count_target(self, Py_ssize_t i) noexcept nogil:
         """Row i counts in what is answered where all members are disabled."""
@@ -1234,7 +1170,6 @@ cdef class Ensemble(Backend):
             memcpy(<double*> array_data(trace["leasts"]) + first * o, self.leasts, rows * o * sizeof(double))
         if self.correction is not None:
             memcpy(<double*> array_data(trace["factors"]) + first * o, self.factors, rows * o * sizeof(double))
-        return 0
 
     def scores(self, examples):
         """The same as of now; rows of a series follow each other, with predictions as values."""
@@ -1327,7 +1262,6 @@ cdef class Ensemble(Backend):
         if all(member.disabled for member in self.members):
             answer = "nothing" if self.is_novelty else "the running mean" if self.targets else "the most frequent class"
             self.warn(f"All members are disabled, and the ensemble answers {answer}.")
-        return 0
 
     def warn_of(self, Member member):
         """Say that a member is disabled."""
@@ -1366,7 +1300,6 @@ cdef class Ensemble(Backend):
                 member.transform.evaluate(<const double*> array_data(examples), n, <double*> array_data(rows))
             member.evaluate(seen[member.transform], n, <double*> array_data(raw), width, table + k * outputs, outputs,
                             m * outputs, NULL if spreads == NULL else spreads + k * g, m * g)
-        return 0
 
     cdef int evaluate(self, examples, Py_ssize_t n, double* scores, Py_ssize_t stride, double* deviations,
                       Py_ssize_t spread) except -1:
@@ -1382,7 +1315,6 @@ cdef class Ensemble(Backend):
             memcpy(scores + i * stride, answers + i * outputs, outputs * sizeof(double))
             if deviations != NULL:
                 memcpy(deviations + i * spread, found + i * g, g * sizeof(double))
-        return 0
 
     cdef int answer(self, Py_ssize_t n, Py_ssize_t outputs, const double* table, const double* spreads, double* answers,
                     double* deviations, object examples) except -1:
@@ -1412,7 +1344,6 @@ cdef class Ensemble(Backend):
             self.correction.evaluate(n, outputs, p, self.n_seen, answers)
         for i in range(n * outputs):
             answers[i] = 2.0 * answers[i] - 1.0
-        return 0
 
     def threshold(self):
         """Of a detector: ranks below it are alerts."""
@@ -1460,7 +1391,6 @@ cdef class Ensemble(Backend):
             raise ValueError("the labels of a member have not joined")
 
     def resume(self, state):
-        """Take over a checked state."""
         past = zip(state["times"].tolist(), state["past_weights"].copy(), state["past_losses"].copy())
         self.history, self.looked = list(past), state["t"]
         self.set_baseline(state["baseline"].copy())
@@ -1478,7 +1408,6 @@ cdef class Ensemble(Backend):
         Backend.restore(self, {name: value for name, value in state.items() if name != "members"})
 
     def _check(self):
-        """Assert what must always hold."""
         Backend._check(self)
         assert self.rows == 0
 
@@ -1581,7 +1510,6 @@ cdef class SelfTuning(Ensemble):
             kept = np.zeros((min(most, max(rows, 2 * self.capacity)), self.kept_array.shape[1]))
             kept[:self.capacity] = self.kept_array
             self.kept, self.kept_array, self.capacity = <double*> array_data(kept), kept, len(kept)
-        return 0
 
     # ---- A block ------------------------------------------------------------------------------
 
@@ -1673,7 +1601,6 @@ cdef class SelfTuning(Ensemble):
         self.weigh(<const unsigned char*> array_data(flags), <double*> array_data(shares))
         for i in range(n):
             self.spread(spreads + i * m * self.groups, <const double*> array_data(shares), deviations + i * self.groups)
-        return 0
 
     # ---- Between two blocks -------------------------------------------------------------------
 
@@ -1694,7 +1621,6 @@ cdef class SelfTuning(Ensemble):
             self.go_on(self.pending, np.inf if is_due else self.pending.pace * (self.t + 1 - self.pending.t))
             if is_due:
                 self.take_over(self.pending)
-        return 0
 
     def has_changed(self):
         """Whether the learned members have got much worse, and the plain one, which forgets, has not as much."""
@@ -1736,7 +1662,6 @@ cdef class SelfTuning(Ensemble):
     cdef int plan(self, long long due) except -1:
         """The next refresh takes over at this row, and begins as many rows before it as its work takes."""
         self.due, self.begin = due, due - self.span(min(self.window, due - self.oldest))
-        return 0
 
     def span(self, n):
         """How many rows are learned during a refresh of n rows: as its work takes, but not too many."""
@@ -1808,7 +1733,7 @@ cdef class SelfTuning(Ensemble):
         member.attach(X, BLOCK)
         try:
             while done < n and not member.disabled:
-                rows = min(n - done, min(BLOCK, member.backend.rows_at_once()))
+                rows = min(n - done, min(BLOCK, member.rows_at_once()))
                 try:
                     if member.transform is not None:
                         member.transform.open(x + done * self.n_features, rows)
@@ -1828,7 +1753,6 @@ cdef class SelfTuning(Ensemble):
         finally:
             member.attached = None
             member.backend.detach()
-        return 0
 
     def take_over(self, refresh):
         """New members, which learn what came during the refresh, take the place of the old ones."""
@@ -1968,7 +1892,6 @@ cdef class SelfTuning(Ensemble):
         self.kept_array[np.arange(first, self.t) % self.capacity] = np.column_stack([X, y, weights])
 
     def _check(self):
-        """Assert what must always hold."""
         Ensemble._check(self)
         assert self.began <= self.t and self.oldest <= self.t and self.first_loss <= self.t
         assert self.pending is None or self.t <= self.pending.until

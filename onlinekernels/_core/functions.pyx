@@ -121,7 +121,6 @@ cdef class Example(Memory):
         self.term.labels = <int*> self.buffer(EXAMPLE_LABELS, n * sizeof(int))
         self.nodes = <double*> self.buffer(EXAMPLE_NODES, nodes * sizeof(double))
         self.width = width
-        return 0
 
 
 # ---- Label structures ----------------------------------------------------------------------------
@@ -165,7 +164,6 @@ cdef class Outputs:
 
     cdef void apply(self, double* scores, double* nodes) noexcept nogil:
         """scores <- kappa @ scores. O(n); O(nodes) for a taxonomy, O(n^2) for a matrix."""
-        pass
 
     cdef void distances(self, Py_ssize_t y, double* out, double* nodes) noexcept nogil:
         """out = Delta(y, .). O(n); O(nodes) for a taxonomy."""
@@ -349,7 +347,6 @@ cdef class Scratch(Memory):
         self.old.labels = <int*> self.buffer(LABELS, n * sizeof(int))
         self.nodes = <double*> self.buffer(NODES, nodes * sizeof(double))
         self.width = width
-        return 0
 
     cdef void let_go(self) noexcept:
         """The call is over: hold on to nothing that was its own. O(1)."""
@@ -407,7 +404,6 @@ cdef class Function:
         """What a call is about: an array whose rows the loop reads in place. O(1)."""
         w.piece.source = examples
         w.piece.source_data = array_data(examples)
-        return 0
 
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
         """Get ready for rows first, ..., first + m - 1 of the call's source: k(x, x) into w.piece.own; room for m new
@@ -417,15 +413,12 @@ cdef class Function:
 
     cdef void evaluate(self, Scratch w, Py_ssize_t i, int last, double* out) noexcept nogil:
         """out[channel * width + y] = the channels up to `last` at (x_i, y). O(f), less what `open` has done."""
-        pass
 
     cdef void add(self, Scratch w, Term* term, Py_ssize_t i, long long t) noexcept nogil:
         """Add the term, which `store` has made ready, at x_i. O(d), O(d log n) in trees."""
-        pass
 
     cdef void fold(self, Scratch w) noexcept nogil:
         """Multiply the frame into what is stored and reset it. O(n), rarely."""
-        pass
 
     cdef Py_ssize_t piece_rows(self):
         """Rows that are learned at a time. O(1)."""
@@ -456,11 +449,9 @@ cdef class Function:
 
     cdef void drop(self, Scratch w, Py_ssize_t slot) noexcept nogil:
         """Give up a slot, after the budget has handed over what others can take. O(1), O(d log n) in trees."""
-        pass
 
     cdef void evaluate_slot(self, Scratch w, Py_ssize_t slot, int last, double* out, double* own) noexcept nogil:
         """`evaluate` at the point of a slot; own: k(x, x) there. O(f)."""
-        pass
 
     cdef double value_with(self, Scratch w, Py_ssize_t slot, Py_ssize_t i) noexcept nogil:
         """Kernel value of a slot's point with example i, which has just been evaluated. O(1), O(d) in trees."""
@@ -468,7 +459,6 @@ cdef class Function:
 
     cdef void coefficients_of(self, Scratch w, Py_ssize_t slot, int channel, double* out) noexcept nogil:
         """True coefficients of a slot in a channel, over labels. O(1)."""
-        pass
 
     cdef double square(self, Scratch w) noexcept nogil:
         """|f|^2 anew, from all terms; nan where that is not possible, or never needed. O(n f)."""
@@ -487,7 +477,6 @@ cdef class Function:
 
     def square_from_python(self):
         """The same for kernels in Python, asked between two examples; None where not possible. O(n f)."""
-        return None
 
     cdef double vote(self, Scratch w, Py_ssize_t i, long long t, bint signs) noexcept nogil:
         """What all hypotheses since the first say together: of functions that keep every term. O(n)."""
@@ -507,11 +496,9 @@ cdef class Function:
 
     cdef int close(self, Scratch w) except -1:
         """The piece has been learned. O(1)."""
-        return 0
 
     cdef int tidy(self) except -1:
         """At the end of a call that has learned: leave nothing that the next one would have to clear away. O(n d)."""
-        return 0
 
     # ---- The frame ----------------------------------------------------------------------------
 
@@ -643,7 +630,6 @@ cdef class Function:
 
     cdef int resolve_start(self, Scratch w, points, Py_ssize_t i) except -1:
         """Point i has been added. O(1)."""
-        return 0
 
     def grow(self, Py_ssize_t width):
         """Make room for more outputs. O(size of the function)."""
@@ -693,7 +679,6 @@ cdef class Function:
         fill_frame(&self.frame, state["frame"])
 
     def _check(self):
-        """Assert every invariant."""
         assert not frame_is_bad(&self.frame)
         assert self.outputs.kept() <= self.outputs.n <= self.width
 

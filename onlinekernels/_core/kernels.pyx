@@ -313,7 +313,6 @@ cdef class Program:
                 memcpy(&values[i, 0], &work[0], n * sizeof(double))
                 if own is not None:
                     values[i, i] = own[i]
-        return 0
 
     def cached_of(self, X, squares=None):
         """(what is cached, k(x, x)) of all rows of a float64 array that is about the origin, or of their squares."""

@@ -40,21 +40,6 @@ def matmul(left, right, out):
             np.matmul(left[i:i + rows], right[:, j:j + columns], out=out[i:i + rows, j:j + columns])
 
 
-def product(left, right, Py_ssize_t upto=ALL):
-    """left right by tiles, of which row r is needed up to column `upto` + r; rows of the second may be far apart.
-
-    >>> product(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
-    [[1.0, 2.0], [3.0, 4.0]]
-    """
-    cdef const double[:, :] A = left, B = right
-    found = np.zeros((A.shape[0], B.shape[1]))
-    cdef double[:, ::1] C = found
-    if found.size and A.shape[1]:
-        ok_product(&C[0, 0], C.shape[1], A.shape[0], B.shape[1], &A[0, 0], A.strides[0] // 8, A.strides[1] // 8,
-                   A.shape[1], &B[0, 0], B.strides[0] // 8, upto)
-    return found
-
-
 # ---- A Cholesky factor that grows and shrinks with its points ------------------------------------
 
 cdef class Factor:
@@ -172,13 +157,6 @@ cdef class Factor:
         self.n = 0
         self.array[:len(lower), :len(lower)] = lower
         self.n = len(lower)
-
-    def decompose(self, gram):
-        """Be the factor of a matrix, for which there is room; LinAlgError unless it is positive definite. O(n^3)."""
-        lower = np.array(gram, dtype=np.float64, order="C")
-        if not ok_decompose(<double*> array_data(lower), len(lower), len(lower)):
-            raise np.linalg.LinAlgError("the matrix is not positive definite")
-        self.load(np.tril(lower))
 
     def _check(self):
         assert self.n <= self.capacity

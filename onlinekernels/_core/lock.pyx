@@ -112,7 +112,6 @@ cdef class ReadWriteLock:
             if visits == NULL:
                 raise MemoryError()
             self.visits, self.capacity = visits, capacity
-        return 0
 
     cdef enter(self, int purpose):
         cdef unsigned long me = PyThread_get_thread_ident()

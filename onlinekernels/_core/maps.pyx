@@ -61,16 +61,13 @@ cdef class FeatureMap:
     cdef change(self, Piece piece, Py_ssize_t first):
         """Just before row `first` is mapped to be learned: None, or a matrix B of shape (size, size) if the features
         change: then phi becomes B phi, and weights w become B w. O(size^2), O(size^3) for B."""
-        return None
 
     cdef void carry_out_change(self) noexcept:
         """That happens once the weights are ready for it, or there is no matrix; it cannot fail. O(1)."""
-        pass
 
     cdef void admit(self, Piece piece) noexcept nogil:
         """The row that was mapped last is being learned. Features of all other examples stay as they are: a new feature
         is 0 for those learned before, and so is its weight. O(size^2)."""
-        pass
 
     cdef int attach(self, Piece piece, examples) except -1:
         """What a call is about, for this map and, on pieces below the call's, for those below: O(depth)."""
@@ -81,7 +78,6 @@ cdef class FeatureMap:
             if piece.under is None:
                 piece.under = Piece()
             piece = piece.under
-        return 0
 
     cdef void admit_below(self, Piece piece, Py_ssize_t levels) noexcept nogil:
         """A row of pieces so far below is being learned: O(levels)."""
@@ -155,7 +151,6 @@ cdef class LinearMap(FeatureMap):
                 memcpy(out + i * stride, piece.source_data + (first + i) * self.row_bytes, self.row_bytes)
             if self.factor != 1.0:
                 ok_scale_row(out + i * stride, self.factor, self.size)
-        return 0
 
 
 @cython.final
@@ -173,7 +168,6 @@ cdef class ConstantMap(FeatureMap):
         cdef Py_ssize_t i
         for i in range(m):
             out[i * stride] = self.value
-        return 0
 
 
 cdef multiply(Piece piece, left, right, out):
@@ -211,7 +205,6 @@ cdef class NormalizedMap(FeatureMap):
             square = ok_dot(out + i * stride, out + i * stride, self.size)
             if square > 0.0:
                 ok_scale_row(out + i * stride, self.factor / sqrt(square), self.size)
-        return 0
 
     cdef bint grows(self) noexcept nogil:
         return self.inner.grows()
@@ -256,7 +249,6 @@ cdef class SumMap(FeatureMap):
                       Py_ssize_t stride) except -1:
         self.left.map_rows(piece, first, m, learning, out, stride)
         self.right.map_rows(self.rows_of_right(piece), first, m, learning, out + self.left.size, stride)
-        return 0
 
     cdef bint grows(self) noexcept nogil:
         return self.left.grows() or self.right.grows()
@@ -338,7 +330,6 @@ cdef class FourierMap(FeatureMap):
                 if self.shifted:
                     ok_add_row(out + i * stride, self.phase, n)
                 ok_fourier_row(out + i * stride, out + i * stride + n, self.factor, n)
-        return 0
 
     cdef void row_phases(self, Piece piece, Py_ssize_t i, double* out) noexcept nogil:
         """<w_j, x_i> for all j, feature by feature."""
@@ -428,7 +419,6 @@ cdef class NystroemMap(FeatureMap):
         self.inducing.observer.most = self.size
         self.factor = Factor(0)
         self.inverse = None
-        return 0
 
     cdef bint grows(self) noexcept nogil:
         return self.inverse is None
@@ -464,7 +454,6 @@ cdef class NystroemMap(FeatureMap):
                     ok_scale_row(out + i * stride, self.scale, n + below.joins)
                 if not isfinite(below.own[i] + below.square[i]):          # too large for the kernel
                     out[i * stride] = NAN
-        return 0
 
     cdef double read(self, Piece below, Py_ssize_t i, double* out) noexcept nogil:
         """Coordinates L^-1 k(D, x) of example i, O(n^2); return what of k(x, x) the points do not determine."""
@@ -490,7 +479,6 @@ cdef class NystroemMap(FeatureMap):
                 elif n < self.size and rest > self.dependent * below.own[i]:
                     below.joins = True
                     out[i * stride + n] = below.coordinates[n] = sqrt(rest)
-        return 0
 
     cdef Py_ssize_t twin(self, Piece below) noexcept nogil:
         """The point that is equal to the only row of a piece, or -1."""
@@ -519,7 +507,6 @@ cdef class NystroemMap(FeatureMap):
             for j in range(0, n, BLOCK):                # the inverse is triangular: blocks above the diagonal are 0
                 last = min(j + BLOCK, n)
                 multiply(below, values[:, :last], self.of_rows[j:last, :last].T, features[:, j:last])
-        return 0
 
     # ---- Points come, and are fixed -----------------------------------------------------------
 

@@ -89,7 +89,6 @@ cdef class AdaptiveGradient(Rule):
     cdef int set_offset_steps(self, steps) except -1:
         cdef OffsetStep* offsets = <OffsetStep*> array_data(steps)
         self.offset_steps, self.offsets = steps, offsets
-        return 0
 
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint future):
         steps = np.zeros(width, dtype=OFFSET_STEP)
@@ -252,7 +251,6 @@ cdef class AdaptiveGradient(Rule):
 
     cdef int stand_on(self, Function function) except -1:
         self.outputs = function.outputs
-        return 0
 
     def stored(self):
         offsets = self.offset_steps[:self.outputs.kept()]

@@ -93,7 +93,6 @@ cdef class DensePoints(Dictionary):
             self.inner_products(piece, learning)
         if self.needs_l1:
             self.l1_distances(piece, learning)
-        return 0
 
     cdef void inner_row(self, const char* x, double* out) noexcept nogil:
         """Inner products of one example or point with all points."""
@@ -127,7 +126,6 @@ cdef class DensePoints(Dictionary):
                    piece.array(piece.inner, m, piece.stride, self.dtype)[:, :n])
         if learning and not by_tiles:
             matmul(examples, examples.T, piece.array(piece.own_inner, m, m, self.dtype))
-        return 0
 
     cdef int transposed_products(self, Piece piece) except -1:
         """With fewer points than examples the matrix product is faster this way round."""
@@ -138,7 +136,6 @@ cdef class DensePoints(Dictionary):
         piece.narrow = self.single
         matmul(self.rows.array[self.start:self.stop], piece.array(<char*> piece.x, m, self.n_features, self.dtype).T,
                piece.array(piece.inner, n, stride, self.dtype)[:, :m])
-        return 0
 
     cdef int l1_distances(self, Piece piece, bint learning) except -1:
         """City-block distances of a piece to the points and within itself."""
@@ -151,7 +148,6 @@ cdef class DensePoints(Dictionary):
                           piece.stride)
             if learning:
                 self.l1_block(piece.x, m, piece.x, m, piece.own_l1, m)
-        return 0
 
     cdef void l1_block(self, const char* x, Py_ssize_t m, const char* points, Py_ssize_t n, double* out,
                        Py_ssize_t stride) noexcept nogil:
@@ -227,14 +223,12 @@ cdef class Objects(Dictionary):
         self.coming = [None] * capacity
         for i in range(self.held):
             self.coming[i] = self.objects[order[i].slot]
-        return 0
 
     cdef void move_points(self) noexcept:
         self.objects, self.coming = self.coming, None
 
     cdef int attach(self, Piece piece, examples) except -1:
         piece.source = examples
-        return 0
 
     cdef Py_ssize_t piece_rows(self):
         return 1
@@ -252,7 +246,6 @@ cdef class Objects(Dictionary):
         piece.begin(1)
         piece.first = self.start
         piece.values = <const double*> array_data(piece.values_array)
-        return 0
 
     cdef row(self, x):
         """Kernel values of an object with the points, checked to be as many numbers."""
@@ -286,7 +279,6 @@ cdef class Objects(Dictionary):
     cdef int close(self, Piece piece) except -1:
         self.keep(piece, piece.example)
         piece.example = None
-        return 0
 
     cdef open_start(self, Piece piece, points, kept):
         self.reserve(len(kept))
@@ -297,7 +289,6 @@ cdef class Objects(Dictionary):
 
     cdef int resolve_start(self, Piece piece, points, Py_ssize_t i) except -1:
         self.keep(piece, points[i])
-        return 0
 
     cdef void candidates_values(self, Piece piece, Py_ssize_t slot, double own, double* out) noexcept nogil:
         cdef Py_ssize_t other, first = piece.first
@@ -403,7 +394,6 @@ cdef int attach_rows(Piece piece, Rows rows, Py_ssize_t first) except -1:
     """Let a piece read these rows, from `first` on."""
     piece.start = rows.start + first
     piece.index, piece.value = rows.index, rows.value
-    return 0
 
 
 cdef inline void spread_out(const int* index, const double* value, Py_ssize_t n, double* dense) noexcept nogil:
@@ -455,7 +445,6 @@ cdef class SparsePoints(Dictionary):
         self.spans.set_array(spans)
         self.index_array, self.value_array, self.used = indices, values, used
         self.index, self.value = index, value
-        return 0
 
     cdef long long begin(self, Py_ssize_t slot) noexcept nogil:
         return (<long long*> self.spans.data)[slot]
@@ -493,7 +482,6 @@ cdef class SparsePoints(Dictionary):
             piece.own_inner = piece.buffer(OWN_INNER, m * m * sizeof(double))
         with nogil:
             self.inner_of_piece(piece)
-        return 0
 
     cdef void inner_of_piece(self, Piece piece) noexcept nogil:
         """Inner products of the rows with the points and, if they are to be learned, with each other."""
@@ -558,7 +546,6 @@ cdef class SparsePoints(Dictionary):
         spans[1, slots] = np.cumsum(ends - begins)
         spans[0, slots] = spans[1, slots] - (ends - begins)
         self.set_arena(spans, indices, values, live)
-        return 0
 
     # ---- For Python ---------------------------------------------------------------------------
 

@@ -218,7 +218,6 @@ cdef class Posterior(Function):
         self.U, self.S, self.a, self.b, self.E = data[0], data[1], data[2], data[3], data[4]
         self.capacity = stride
         self.version += 1
-        return 0
 
     # ---- A piece ------------------------------------------------------------------------------
 
@@ -281,7 +280,6 @@ cdef class Posterior(Function):
                 self.expansion = expansion
         scratch.expansion_array = expansion
         scratch.expansion = <const double*> array_data(expansion)
-        return 0
 
     # ---- A single row -------------------------------------------------------------------------
 
@@ -295,7 +293,6 @@ cdef class Posterior(Function):
         w.shared = w.point + stride
         w.relation, w.column, w.mean = w.shared + CHECKPOINT, w.shared + 2 * CHECKPOINT, w.shared + 3 * CHECKPOINT
         self.know_one(w)
-        return 0
 
     cdef void know_one(self, PosteriorScratch w) noexcept nogil:
         cdef Py_ssize_t j, r, s = self.root.n, n = self.n, stride = self.capacity, size = self.read_key(w)
@@ -443,7 +440,6 @@ cdef class Posterior(Function):
         w.taken = <double*> w.buffer(TAKEN, CHECKPOINT * w.taken_stride * sizeof(double))
         w.future = <double*> w.buffer(FUTURE, max(1, n * n) * sizeof(double))
         w.future_mean = <double*> w.buffer(FUTURE_MEAN, max(1, self.width * n) * sizeof(double))
-        return 0
 
     cdef void conclude(self, PosteriorScratch w) noexcept nogil:
         pass
@@ -957,7 +953,6 @@ cdef class PointsPosterior(Posterior):
         if stride != self.capacity:
             self.set_capacity(stride, self.width)
         self.factor = factor                    # nothing can fail any more
-        return 0
 
     cdef int attach(self, Scratch w, examples) except -1:
         return self.dictionary.attach(w.piece, examples)
@@ -1034,7 +1029,6 @@ cdef class PointsPosterior(Posterior):
 
     cdef int tidy(self) except -1:
         self.dictionary.tidy()
-        return 0
 
     # ---- Checkpoints --------------------------------------------------------------------------
 
@@ -1051,7 +1045,6 @@ cdef class PointsPosterior(Posterior):
         w.leaving = <double*> w.buffer(LEAVING, (ok_reflections_size(size, most) + OK_REFLECTED * stay
                                                  + (stay + 3 * size + 1) * size) * sizeof(double))
         w.chosen = <Py_ssize_t*> w.buffer(CHOSEN, size * (3 * sizeof(long long) + 1))
-        return 0
 
     cdef void conclude(self, PosteriorScratch w) noexcept nogil:
         """Take in the pending rows; let join who is new, and go who is least missed."""
@@ -1145,7 +1138,6 @@ cdef class PointsPosterior(Posterior):
                 values = self.dictionary.slot_over_piece(w.piece, slot)
                 for l in range(self.outputs.n):
                     ok_axpy(scratch.expansion[l * size + slot - start], values, scratch.totals + l * m, m)
-        return 0
 
     cdef void evaluate_mean(self, PosteriorScratch w, Py_ssize_t i, double* out) noexcept nogil:
         cdef Py_ssize_t l, size = self.dictionary.size()
@@ -1171,7 +1163,6 @@ cdef class PointsPosterior(Posterior):
 
     def pairs(self):
         """There are no pairs of labels."""
-        return None
 
     def coefficients(self, int channel):
         """Coefficients of the mean, (outputs, terms), oldest first."""
@@ -1271,7 +1262,6 @@ cdef class WeightsPosterior(Posterior):
         w.piece.own = <double*> w.piece.buffer(OWN, m * sizeof(double))
         for i in range(m):
             w.piece.own[i] = ok_dot(w.features + i * n, w.features + i * n, n)
-        return 0
 
     def change_coordinates(self, PosteriorScratch w, change):
         """Features become B phi, and so do weights; of those that are new nothing is known.
@@ -1434,7 +1424,6 @@ cdef class Recursive(Rule):
         cdef double* ratio = <double*> array_data(ratios)
         cdef Py_ssize_t columns = ratios.shape[1]
         self.ratios, self.ratio, self.columns = ratios, ratio, columns
-        return 0
 
     def grow(self, Py_ssize_t width, Py_ssize_t known, bint future):
         if width > self.columns:

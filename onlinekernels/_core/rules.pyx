@@ -72,7 +72,6 @@ cdef class Rule:
                 break
         self.step.sizes, self.step.first, self.sizes = <const double*> array_data(sizes), t, sizes
         self.last_size = t + n
-        return 0
 
     cdef bint has_step(self, long long t, Example e) noexcept nogil:
         """Whether the size of step t is known; otherwise e.failure says why not. O(1)."""
@@ -137,7 +136,6 @@ cdef class Rule:
 
     cdef int stand_on(self, Function function) except -1:
         """This is the function that it will move. O(1)."""
-        return 0
 
     def take_loss(self, loss):
         """This Python loss is learned. O(1)."""
@@ -601,7 +599,6 @@ cdef class ConvexStep:
             raise BadLoss(ValueError, f"{type(self.loss).__name__} is not convex, and has no implicit step; with NORMA "
                           f"it works. Its derivative should not fall, and is {side * h:.6g} at {z + side * u * k:.6g} "
                           f"and {side * g:.6g} at {z + side * w * k:.6g} for y = {y:.6g}")
-        return 0
 
 
 cdef void eliminate(double* M, double* x, Py_ssize_t n) noexcept nogil:
@@ -650,7 +647,6 @@ cdef class Implicit(Rule):
 
     cdef int stand_on(self, Function function) except -1:
         self.outputs, self.solves = function.outputs, self.moves_all and function.outputs.n_nodes != 0
-        return 0
 
     cdef Py_ssize_t decision_size(self, Py_ssize_t width) noexcept:
         """Room for the systems of `smooth_step`."""
@@ -1020,7 +1016,6 @@ cdef class SMO(Rule):
         self.dictionary, self.terms = self.function.dictionary, self.function.terms
         self.kernel_values, self.numbers = self.dictionary.new_square_table(), self.dictionary.new_table(2)
         self.terms.keeps_zeros = self.dictionary.keeps_order = True
-        return 0
 
     cdef double* alpha(self) noexcept nogil:
         return <double*> self.terms.table.data

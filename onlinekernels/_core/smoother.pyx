@@ -116,7 +116,6 @@ cdef class LocalScratch(Memory):
             w.transposed = <double*> self.buffer(TRANSPOSED, m * local.n_features * item)
             w.slots = <Py_ssize_t*> self.buffer(SLOTS, m * sizeof(Py_ssize_t))
         w.m = m
-        return 0
 
 
 @cython.final
@@ -198,7 +197,6 @@ cdef class LocalRows:
             if columns is not None:
                 columns[:, :before] = self.columns
         self.keep(points, squares, values, weights, columns)
-        return 0
 
     def keep(self, points, squares, values, weights, columns):
         """Go on with these arrays: O(1)."""
@@ -242,7 +240,6 @@ cdef class LocalRows:
             with nogil:
                 for i in range(m):
                     ok_distance_row(w.table + i * w.stride, self.q, w.squares[i], 1.0, w.table + i * w.stride, n)
-        return 0
 
     cdef void measure_rows(self, Block* w, Py_ssize_t n) noexcept nogil:
         """The same without numpy; of many features for a single row. O(m n d)."""
@@ -298,7 +295,6 @@ cdef class LocalRows:
         if m > 1:
             with nogil:
                 self.measure_each_other(&scratch.block)
-        return 0
 
     cdef void test_row(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
         """Scores and deviations for row i of the block, after the rows before it. O(n + m)."""
@@ -382,7 +378,6 @@ cdef class LocalRows:
         with cython.critical_section(self):
             if len(self.spare) < MOST_SPARE:
                 self.spare.append(scratch)
-        return 0
 
     cdef void average(self, double* distance, Py_ssize_t n, const double* errors, Block* w, double* out,
                       Py_ssize_t outputs, double* spread) noexcept nogil:
@@ -494,7 +489,6 @@ cdef class LocalRows:
                 raise ValueError("the rows that are kept are too large")
 
     def resume(self, state):
-        """Take over a checked state."""
         points, weights, origin = state["points"], state["weights"], state["origin"]
         n = len(points)
         self.t = self.scratch.block.m = 0
@@ -507,7 +501,6 @@ cdef class LocalRows:
         self.weighted, self.t = np.count_nonzero(weights != 1.0), state["t"]
 
     def _check(self):
-        """Assert what must always hold."""
         n = self.n
         assert len(self.points) == len(self.values) == len(self.weights) == self.capacity >= n
         assert self.columns is None or np.array_equal(self.columns[:, :n], self.points[:n].T)
@@ -596,7 +589,6 @@ cdef class Smoothing(Backend):
             raise
         self.latest, self.unwanted = scaled + n * d, scaled + n * d + outputs
         self.y, self.weights, self.outputs, self.is_open = y, weights, outputs, True
-        return 0
 
     cdef bint test(self, Py_ssize_t i, double* scores, double* deviations) noexcept nogil:
         cdef double* spread = deviations if deviations != NULL and self.past is None else self.unwanted
@@ -648,7 +640,6 @@ cdef class Smoothing(Backend):
             memcpy(scores + i * stride, answers + i * outputs, outputs * sizeof(double))
             if deviations != NULL:
                 memcpy(deviations + i * spread, found + i * g, g * sizeof(double))
-        return 0
 
     def threshold(self):
         """The score below which a share nu of all has been."""

@@ -83,7 +83,6 @@ cdef class TargetScaler:
             self.shares, self.buffer, self.rows = self.scaled + 3 * n * T, buffer, n
         self.y, self.weights, self.count_before = y, weights, self.count
         memcpy(self.mean + 2 * T, self.mean, 2 * T * sizeof(double))
-        return 0
 
     cdef void know(self, Py_ssize_t i) noexcept nogil:
         """Remember what is known before row i of the block. O(targets)."""

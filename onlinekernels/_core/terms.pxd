@@ -52,7 +52,7 @@ cdef class Coefficients(Observer):
     cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil
     cdef void read(self, Py_ssize_t slot, Term* term) noexcept nogil
     cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil
-    cdef void add_up_carefully(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil
+    cdef void add_slots(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil
     cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m,
                        double* totals) noexcept nogil
 

@@ -34,6 +34,9 @@ cdef class Budget:
     def __cinit__(self, *args, **kwargs):
         self.most = UNBOUNDED
 
+    def __init__(self, long long size=UNBOUNDED):
+        self.most = size
+
     cdef Py_ssize_t numbers(self) noexcept:
         """How many numbers `evict` writes to the scratch of a call, at most. O(1)."""
         return 0
@@ -61,7 +64,6 @@ cdef class Budget:
     cdef void redistribute(self, Scratch w, Term* term, Py_ssize_t i, Removal* removal) noexcept nogil:
         """That is carried out: those that stay take over what they can of what goes, which is still there, and the
         candidate's term too may change. Say in removal.residual how much is lost."""
-        pass
 
     cdef Py_ssize_t expiring(self, long long t) noexcept nogil:
         """The slot of a term that f may not use after example t; asked after every example until it is NOBODY, so that
@@ -70,27 +72,21 @@ cdef class Budget:
 
     cdef void entered(self, Py_ssize_t slot) noexcept nogil:
         """A slot has a term now. O(1) for a queue, O(log n) for a heap, O(n) for numbers of pairs."""
-        pass
 
     cdef void left(self, Py_ssize_t slot) noexcept nogil:
         """A slot has no term any more. As `entered`."""
-        pass
 
     cdef void changed(self) noexcept nogil:
         """All coefficients have been folded. O(terms)."""
-        pass
 
     cdef int begin(self) except -1:
         """Before there are terms: make tables of the dictionary for what it keeps, which follow the slots. O(1)."""
-        return 0
 
     cdef int prepare(self, Py_ssize_t capacity) except -1:
         """There may soon be so many slots: get other memory that this needs. O(capacity^2) at most."""
-        return 0
 
     cdef void arrange(self) noexcept nogil:
         """Start anew: the terms have moved, and the order of their slots is that of their age. O(n)."""
-        pass
 
     cdef void spread(self, Py_ssize_t slot, const Term* term, double* out) noexcept nogil:
         """Coefficients in f of a slot, or of the candidate's term, over all outputs that count. O(rows)."""
@@ -119,7 +115,6 @@ cdef class Budget:
             raise ValueError(f"{len(state['birthdays'])} terms are more than the budget of {self.most}")
 
     def _check(self):
-        """Assert every invariant."""
         assert self.dictionary.held <= self.most
 
 
@@ -256,24 +251,32 @@ cdef class Coefficients(Observer):
 
     cdef void write(self, Py_ssize_t slot, const Term* term) noexcept nogil:
         """Take over a term's coordinates; the slot has none. O(channels rows)."""
-        pass
 
     cdef void read(self, Py_ssize_t slot, Term* term) noexcept nogil:
         """The labels of a slot, and its stored coordinates, into a term. O(channels rows)."""
-        pass
 
     cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
-        """sums[y] = sum over the slots in use of the stored coefficient at label y times the value. O(rows n)."""
-        pass
+        """sums[y] = sum over the slots in use of the stored coefficient at label y times the value. O(rows n).
 
-    cdef void add_up_carefully(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
-        """The same without slots that hold no term: an infinite value times their 0 is no reason to stop."""
-        pass
+        Without slots that hold no term if that is not finite: an infinite value times their 0 is no reason to stop.
+        """
+        cdef Py_ssize_t y, slot, start = self.dictionary.start
+        cdef bint finite = True
+        memset(sums, 0, labels * sizeof(double))
+        self.add_slots(values, channel, labels, sums)
+        for y in range(labels):
+            finite &= isfinite(sums[y])
+        if not finite:
+            memset(sums, 0, labels * sizeof(double))
+            for slot in range(start, self.dictionary.stop):
+                self.add_slot(slot, channel, values + slot - start, 1, sums)
+
+    cdef void add_slots(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
+        """The same of all slots in use, at once, into sums that are 0."""
 
     cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m,
                        double* totals) noexcept nogil:
         """totals[y * m + i] += the slot's stored coefficient at label y times value i. O(channels rows m)."""
-        pass
 
     # ---- State --------------------------------------------------------------------------------
 
@@ -292,7 +295,6 @@ cdef class Coefficients(Observer):
         self.budget.arrange()
 
     def _check(self):
-        """Assert every invariant."""
         free = self.dictionary.taken.array[0] == 0
         assert not self.table.array[:, free].any(), "a slot without a term has a coefficient"
         self.budget._check()
@@ -342,25 +344,11 @@ cdef class Full(Coefficients):
         for row in range(self.channels * self.rows):
             term.stored[row] = self.column(slot)[row * self.table.capacity]
 
-    cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
-        cdef Py_ssize_t y, n = self.dictionary.size()
+    cdef void add_slots(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
+        cdef Py_ssize_t y
         cdef const double* coef = self.column(self.dictionary.start) + channel * self.rows * self.table.capacity
-        cdef bint finite = True
         for y in range(labels):
-            sums[y] = ok_dot(coef + y * self.table.capacity, values, n)
-            finite &= isfinite(sums[y])
-        if not finite:
-            self.add_up_carefully(values, channel, labels, sums)
-
-    cdef void add_up_carefully(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
-        cdef Py_ssize_t j, y
-        cdef double c
-        for y in range(labels):
-            sums[y] = 0.0
-            for j in range(self.dictionary.size()):
-                c = self.column(self.dictionary.start + j)[(channel * self.rows + y) * self.table.capacity]
-                if c != 0.0:
-                    sums[y] += c * values[j]
+            sums[y] = ok_dot(coef + y * self.table.capacity, values, self.dictionary.size())
 
     cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m,
                        double* totals) noexcept nogil:
@@ -411,29 +399,10 @@ cdef class Paired(Coefficients):
             term.stored[2 * channel] = self.column(slot)[channel * self.table.capacity]
             term.stored[2 * channel + 1] = -term.stored[2 * channel]
 
-    cdef void add_up(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
-        cdef Py_ssize_t y, start = self.dictionary.start
-        cdef bint finite = True
-        for y in range(labels):
-            sums[y] = 0.0
+    cdef void add_slots(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
+        cdef Py_ssize_t start = self.dictionary.start
         ok_scatter_pairs(values, self.column(start) + channel * self.table.capacity, self.pair(start),
                          self.pair(start) + self.pairs.capacity, self.dictionary.size(), sums, labels)
-        for y in range(labels):
-            finite &= isfinite(sums[y])
-        if not finite:
-            self.add_up_carefully(values, channel, labels, sums)
-
-    cdef void add_up_carefully(self, const double* values, int channel, Py_ssize_t labels, double* sums) noexcept nogil:
-        cdef Py_ssize_t j, y, slot
-        cdef double c
-        for y in range(labels):
-            sums[y] = 0.0
-        for j in range(self.dictionary.size()):
-            slot = self.dictionary.start + j
-            c = self.column(slot)[channel * self.table.capacity]
-            if c != 0.0:
-                sums[self.pair(slot)[0]] += c * values[j]
-                sums[self.pair(slot)[self.pairs.capacity]] -= c * values[j]
 
     cdef void add_slot(self, Py_ssize_t slot, int channel, const double* values, Py_ssize_t m,
                        double* totals) noexcept nogil:
@@ -490,7 +459,6 @@ cdef class Terms(Function):
     cdef int reserve_for_budget(self, Scratch w) except -1:
         """Memory for what the budget computes. O(1), O(its size) if it is new."""
         w.for_budget = <double*> w.buffer(BUDGET, self.terms.budget.numbers() * sizeof(double))
-        return 0
 
     cdef bint consult(self, Scratch w, Example e, long long t) noexcept nogil:
         return self.terms.budget.consult(self, w, e, t)
@@ -518,7 +486,6 @@ cdef class Terms(Function):
 
     cdef void entered(self, Scratch w, Py_ssize_t i, Py_ssize_t slot) noexcept nogil:
         """Example i has entered a slot."""
-        pass
 
     cdef void fold(self, Scratch w) noexcept nogil:
         if self.frame.channels == 1 and self.frame.p[0][0] == 0.0:
@@ -542,7 +509,6 @@ cdef class Terms(Function):
 
     cdef int tidy(self) except -1:
         self.dictionary.tidy()
-        return 0
 
     # ---- For Python ---------------------------------------------------------------------------
 
@@ -612,7 +578,6 @@ cdef class KernelTerms(Terms):
             self.add_up_by_slots(<TermsScratch> w, by_slots)
         if learning:
             self.reserve_for_budget(w)
-        return 0
 
     cdef int close(self, Scratch w) except -1:
         return self.dictionary.close(w.piece)
@@ -629,7 +594,6 @@ cdef class KernelTerms(Terms):
                 values = self.dictionary.slot_over_piece(w.piece, slot)
                 for channel in range(last + 1):
                     self.terms.add_slot(slot, channel, values, m, w.totals + channel * self.width * m)
-        return 0
 
     cdef bint point_is_finite(self, Scratch w, Py_ssize_t i) noexcept nogil:
         return self.dictionary.point_is_finite(w.piece, i)

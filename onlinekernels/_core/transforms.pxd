@@ -45,9 +45,6 @@ cdef class Scaler:
     cdef double divisor_of(self, Py_ssize_t j) noexcept nogil
 
 
-cdef double normal_score(double p) noexcept nogil
-
-
 @cython.final
 cdef class Ranks:
     cdef readonly Py_ssize_t columns, size  # of the samples: numbers of a row, rows that are kept at most
@@ -89,18 +86,3 @@ cdef class Transform:
     cdef void commit(self, Py_ssize_t n) noexcept nogil
     cdef void close_block(self, Py_ssize_t n) noexcept nogil
     cdef int evaluate(self, const double* rows, Py_ssize_t n, double* out) except -1
-
-
-@cython.final
-cdef class QuantileScores(Transform):
-    cdef readonly Ranks sample              # of the latest rows
-    cdef readonly object knots, units       # (n_features, KNOTS): quantiles; (n_features, 2): how others are scaled
-    cdef double* knots_data
-    cdef double* units_data
-    cdef public Py_ssize_t first            # knot at either end: those beyond are as many rows too few for
-    cdef const double* rows                 # of the block
-
-    cdef double reach(self) noexcept nogil
-    cdef double score(self, Py_ssize_t j, double x) noexcept nogil
-    cdef void refresh(self) noexcept nogil
-    cdef void refresh_units(self, Py_ssize_t j) noexcept nogil

@@ -200,7 +200,6 @@ cdef class Scaler:
             rows = self.sparse_rows
             piece.source = Rows(rows.indptr, rows.indices, rows.data, self.n_features)
         self.call_rows = piece.source_data
-        return 0
 
     cdef void let_go(self) noexcept:
         """The call is over: hold on to none of its rows. O(1)."""
@@ -221,7 +220,6 @@ cdef class Scaler:
         else:
             with nogil:
                 self.open_rows(rows, first, m, out)
-        return 0
 
     cdef void open_rows(self, const char* rows, Py_ssize_t first, Py_ssize_t m, char* out) noexcept nogil:
         """Update with m rows: dense ones, which must stay where they are until `commit`, or sparse ones of the call
@@ -345,7 +343,6 @@ cdef class Scaler:
             raise ValueError("first is not 0, as sparse rows have it")
 
     def resume(self, state):
-        """Take over a checked state. O(d)."""
         assign(self, {name: state[name] for name in ("count", "mean", "square") if name in state})
         self.numbers[2:4] = np.where(state["few"], (state["first"], state["second"]), np.nan)
         self.few = np.count_nonzero(state["few"])
@@ -649,7 +646,6 @@ cdef class Ranks:
         self.replaced = <double*> array_data(self.log)
         self.slots = <Py_ssize_t*> (self.replaced + n * self.columns)
         self.opened = 0
-        return 0
 
     cdef void open_row(self, const double* values, double* ranks) noexcept nogil:
         """`learn_row` with the next row of the block; what undoes it is noted."""
@@ -737,13 +733,11 @@ cdef class Ranks:
             raise ValueError("rows are not as many as have been seen, or as are kept")
 
     def resume(self, state):
-        """Take over a checked state."""
         n = len(state["rows"])
         self.rows[:n], self.ordered[:, :n] = state["rows"], np.sort(state["rows"], axis=0).T
         self.t, self.opened = state["t"], 0
 
     def _check(self):
-        """Assert what must always hold."""
         assert np.array_equal(self.ordered[:, :self.n], np.sort(self.rows[:self.n], axis=0).T)
 
 
@@ -811,7 +805,6 @@ cdef class Transform:
         self.transform_block(rows, n)
         self.opened_rows = n
         self.t += n
-        return 0
 
     cdef Py_ssize_t rows_at_once(self) noexcept nogil:
         """How many rows the next block may have at most."""
@@ -822,7 +815,6 @@ cdef class Transform:
         if self.capacity < n:
             fresh = np.empty((n, self.n_features))
             self.memory_of_out, self.out, self.capacity = fresh, <double*> array_data(fresh), n
-        return 0
 
     cdef int transform_block(self, const double* rows, Py_ssize_t n) except -1:
         """n rows to `out`; changes nothing if it fails."""
@@ -843,7 +835,6 @@ cdef class Transform:
         raise NotImplementedError
 
     def _check(self):
-        """Assert what must always hold."""
         check_state(self)
         assert not self.opened_rows
 
@@ -907,7 +898,6 @@ cdef class NormalScores(Transform):
             self.ranks.open_row(rows + i * d, self.out + i * d)
         for i in range(n * d):
             self.out[i] = normal_score(self.out[i])
-        return 0
 
     cdef void close_block(self, Py_ssize_t n) noexcept nogil:
         self.ranks.commit(n)
@@ -918,9 +908,9 @@ cdef class NormalScores(Transform):
             self.ranks.evaluate_row(rows + i * d, out + i * d)
         for i in range(n * d):
             out[i] = normal_score(out[i])
-        return 0
 
 
+@cython.final
 cdef class QuantileScores(Transform):
     """Each feature by quantiles of the latest rows, as a normal deviate, and beyond them by its logarithm.
 
@@ -935,6 +925,13 @@ cdef class QuantileScores(Transform):
     memory : int
         Of how many of the latest rows quantiles are at most; 0 for `RECENT_ROWS`.
     """
+
+    cdef readonly Ranks sample              # of the latest rows
+    cdef readonly object knots, units       # (n_features, KNOTS): quantiles; (n_features, 2): how others are scaled
+    cdef double* knots_data
+    cdef double* units_data
+    cdef public Py_ssize_t first            # knot at either end: those beyond are as many rows too few for
+    cdef const double* rows                 # of the block
 
     FIELDS = (Count("t"), Part("sample"), Buffer("knots"), Buffer("units"),
               Count("first", within(0, KNOTS // 2)))    # quantile: as many at both ends are least and largest
@@ -1046,7 +1043,6 @@ cdef class QuantileScores(Transform):
         for i in range(n):
             for j in range(d):
                 out[i * d + j] = self.score(j, rows[i * d + j]) if self.t else 0.0
-        return 0
 
     def medians(self):
         """Of the features."""
@@ -1085,7 +1081,6 @@ cdef class Relevance(Transform):
         for i in range(n):
             for j in range(self.n_features):
                 self.out[i * self.n_features + j] *= self.weights_data[j]
-        return 0
 
     cdef void close_block(self, Py_ssize_t n) noexcept nogil:
         self.scaler.commit(n)
@@ -1100,7 +1095,6 @@ cdef class Relevance(Transform):
                 out[i * d + j] = 0.0
                 if scaler.count > 0.0:
                     out[i * d + j] = (rows[i * d + j] - scaler.mean[j]) / unit * self.weights_data[j]
-        return 0
 
     def weights_for(self, relevance):
         """Weights by the relevance of features, their mean square 1."""
@@ -1129,7 +1123,6 @@ cdef class SeriesDifferences(Transform):
         for i in range(n):
             for j in range(self.first, d - self.targets):
                 out[i * d + j] = rows[i * d + j + self.targets] - rows[i * d + j]
-        return 0
 
 
 cdef double FARTHEST_FEATURE = 10.0     # deviations at which a feature stops to move
@@ -1200,7 +1193,6 @@ cdef class Metric(Transform):
             self.score_row(rows + i * d, compared)
             ok_times_rows(self.transposed_map, d, d, d, compared, out + i * d)
         free(compared)
-        return 0
 
 
 # ---- Rows that are too large -----------------------------------------------------------------------------------------

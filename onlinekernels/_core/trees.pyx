@@ -501,7 +501,6 @@ cdef class Tree:
         return leaves[:, KEYS:COUNTS][used], counts[used], values[:, used], sizes
 
     def _check(self):
-        """Assert every invariant."""
         cdef Py_ssize_t j
         cdef Py_ssize_t leaves = 0, nodes = 0
         for j in range(self.n_coordinates):
@@ -866,7 +865,6 @@ cdef class Forest:
                 if self.low_data != NULL and self.tree.n_cached == 0:
                     self.map_point(<const double*> w.piece.x + i * d, w.places + i * self.span)
                 w.piece.own[i] = self.own_value(w.places + i * self.span)
-        return 0
 
     cdef void evaluate(self, TreeScratch w, const double* x, Py_ssize_t rows) noexcept nogil:
         """Sums over all terms into w.sums, for the first rows."""

@@ -44,7 +44,6 @@ cdef class Weights(Function):
         """Go on with other weights."""
         cdef double* data = <double*> array_data(weights)
         self.weights, self.data = weights, data
-        return 0
 
     cdef int open(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning, int by_slots) except -1:
         cdef Py_ssize_t i
@@ -53,13 +52,11 @@ cdef class Weights(Function):
         with nogil:
             for i in range(m):
                 w.piece.own[i] = self.scale * self.own_square(w, i)
-        return 0
 
     cdef int open_rows(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning) except -1:
         """See to it that `dot`, `own_square` and `add_to` find these rows."""
         w.piece.begin(m)
         w.piece.x = w.piece.source_data + first * self.n_features * sizeof(double)
-        return 0
 
     cdef Py_ssize_t piece_rows(self):
         """Rows behind a scaler are a copy, which should stay in the cache. O(1)."""
@@ -151,7 +148,6 @@ cdef class SparseWeights(Weights):
 
     cdef int attach(self, Scratch w, examples) except -1:
         w.piece.source = examples
-        return 0
 
     cdef int open_rows(self, Scratch w, Py_ssize_t first, Py_ssize_t m, bint learning) except -1:
         w.piece.begin(m)
@@ -218,7 +214,6 @@ cdef class MappedWeights(Weights):
         self.map.map_rows(w.piece, first, m, learning, features, self.length)
         w.piece.begin(m)
         w.piece.x = <const char*> features
-        return 0
 
     cdef void transform(self, Scratch w, const double* move) noexcept nogil:
         self.map.admit(w.piece)                       # this example is learned

@@ -8,7 +8,7 @@ import copy
 
 import numpy as np
 
-from onlinekernels._core.ensemble import Member, WarmUp
+from onlinekernels._core.ensemble import Member
 from onlinekernels.base.state import State
 from onlinekernels.base.labelsets import BinaryLabels, ManyLabels
 from onlinekernels.base.labelvalues import distinct_labels, shown_list
@@ -69,9 +69,8 @@ def _member(name, model, transform, **others):
     loss = model._current_loss()
     if not isinstance(state, State):
         return Member(name, state.backend, scale_of(loss), transform, model, **others)
-    backend = state.engine if state.warm_up is None else WarmUp(state)
     has_python = state.plan.takes_objects or not loss.is_compiled()
-    return Member(name, backend, scale_of(loss), transform, model, has_python=has_python, **others)
+    return Member(name, state.engine, scale_of(loss), transform, model, has_python=has_python, state=state, **others)
 
 
 def fitted_member(name, model, frozen):
@@ -86,8 +85,7 @@ def shown(member):
     model = member.model
     if not hasattr(model, "_state"):
         return None
-    if isinstance(member.backend, WarmUp):
-        member.backend.catch_up()
+    member.catch_up()
     state = model._state
     if member.is_labelled and (state.labels is None or state.labels.order != member.label_codes):
         state.labels = ManyLabels(member.label_codes, False)

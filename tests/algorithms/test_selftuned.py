@@ -137,7 +137,7 @@ def test_combination_is_least_squares():
         if shared:
             expected = np.einsum("m,tmc->tc", stack.weights()[0],
                                  scores) + (0.0 if origin is None else stack.weights().sum() - 1.0)
-            assert np.allclose(stack.combined(scores)[0], expected)
+            assert np.allclose(stack.advance(scores)[0], expected)
     agreeing = LeastSquares(3, 1, 0.99, 5.0)
     same = np.repeat(rng.normal(size=(300, 1, 1)), 3, axis=1)
     # members that agree for ever

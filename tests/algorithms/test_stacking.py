@@ -102,8 +102,8 @@ def test_newton_stack_is_its_formula():
             assert np.allclose(0.5 * (1.0 + found), expected, atol=1e-8)
             assert np.allclose(stack.weights()[0], weights, atol=1e-7)
             stack._check()
-        assert np.allclose(stack.combined(F[:5], C)[0].sum(axis=1), 2.0 - C)
-        now = stack.combined(F[:1], C)[0]  # just before the next row
+        assert np.allclose(stack.advance(F[:5], None, C)[0].sum(axis=1), 2.0 - C)
+        now = stack.advance(F[:1], None, C)[0]  # just before the next row
         assert np.allclose(now, stack.advance(F[:1], y[:1], np.array([C]), np.ones(1))[0], rtol=0, atol=1e-12)
         assert stack.weights()[0, 0] > 2 * stack.weights()[0, -1]
 
@@ -163,9 +163,9 @@ def test_squares_stack_is_its_formula():
         assert np.allclose(found, expected, rtol=1e-8, atol=1e-8 * np.abs(Y).max(axis=0))
         stack._check()
         assert np.allclose(stack.weights().sum(axis=1), 1.0)
-    combined, _ = stack.combined(F[:9], 0, np.ones(4, bool))
+    combined, _ = stack.advance(F[:9], None, 0, None, np.ones(4, bool))
     assert np.allclose(combined, np.einsum("gm,tmg->tg", stack.weights(), F[:9]))
-    alone, _ = stack.combined(F[:9], 0, np.array([True, False, False, False]))
+    alone, _ = stack.advance(F[:9], None, 0, None, np.array([True, False, False, False]))
     assert np.allclose(alone, F[:9, 0])
 
 

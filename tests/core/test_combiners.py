@@ -70,9 +70,9 @@ def test_chunks_and_copies(make, scores, y):
 def test_predictions_are_those_of_the_next_row_and_change_nothing(make, scores, y):
     combiner = make()
     combiner.advance(scores[:200], y[:200], JOINED[:200], COUNTS[:200], ENABLED)
-    state, now = state_of(combiner), combiner.combined(scores[200:], 3, ENABLED)
+    state, now = state_of(combiner), combiner.advance(scores[200:], None, 3, None, ENABLED)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        same([*pool.map(lambda _: combiner.combined(scores[200:], 3, ENABLED), range(200))], [now] * 200)
+        same([*pool.map(lambda _: combiner.advance(scores[200:], None, 3, None, ENABLED), range(200))], [now] * 200)
     same(state_of(combiner), state)
     combined, deviations = combiner.advance(scores[200:201], y[200:201], [3], np.ones(1), ENABLED)
     np.testing.assert_allclose(now[0][:1], combined, rtol=1e-12)

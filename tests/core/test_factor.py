@@ -1,9 +1,7 @@
 """The Cholesky factor against NumPy, of all sizes that its loops treat differently."""
-import itertools
-
 import numpy as np
 import pytest
-from onlinekernels._core.linalg import Factor, product
+from onlinekernels._core.linalg import Factor, covariances, judged
 from onlinekernels._core.schema import lower_triangular
 
 RNG = np.random.default_rng(11)
@@ -28,16 +26,18 @@ def test_its_solves_are_numpys():
         factor._check()
 
 
-def test_it_is_that_of_a_matrix():
-    for n in (0, 1, 5, 16, 17, 49, 130, 300):
-        gram = (np.cov(RNG.normal(size=(n, 3 * n))).reshape(n, n) if n else np.zeros((0, 0))) + np.eye(n)
-        factor = Factor(n + 3)
-        factor.decompose(gram)
-        np.testing.assert_allclose(factor.lower(), np.linalg.cholesky(gram), atol=1e-12)
-        factor._check()
-    with pytest.raises(np.linalg.LinAlgError):
-        factor.decompose(np.eye(130) - 0.1)
-    assert factor.n == 300
+def test_decompositions_are_numpys():
+    """Seen by the evidence of a covariance, of which the diagonal of the factor is all that counts where targets are 0;
+    and the targets if they are not."""
+    for n in (1, 5, 16, 17, 49, 130, 300):
+        Z, times = RNG.normal(size=(2, n)), np.arange(n, dtype=float)
+        for Y in (np.zeros((n, 1)), RNG.normal(size=(n, 2))):
+            value, _ = judged(Z, Y, times, np.ones(n), 1.0, 0.1, 0.01)
+            gram = covariances(Z, times, 1.0, 0.01)[1] + 0.1 * np.eye(n)
+            expected = 0.5 * np.trace(Y.T @ np.linalg.solve(gram, Y)) + 0.5 * Y.size * np.log(2.0 * np.pi)
+            expected += Y.shape[1] * np.log(np.diag(np.linalg.cholesky(gram))).sum()
+            np.testing.assert_allclose(value, expected, rtol=1e-11)
+    assert judged(np.zeros((2, 130)), np.zeros((130, 1)), np.zeros(130), np.ones(130), 1.0, -0.1, 0.0) == (np.inf, None)
 
 
 def test_what_cannot_be_a_factor_is_refused():
@@ -45,15 +45,3 @@ def test_what_cannot_be_a_factor_is_refused():
         with pytest.raises(ValueError, match="factor"):
             lower_triangular(bad, "factor")
     lower_triangular(np.eye(2), "factor")
-
-
-def test_products():
-    """Of all shapes, turned or not, with rows far apart; of a triangle what is on and below its diagonal."""
-    rng = np.random.default_rng(2)
-    for rows, inner, columns in itertools.product((1, 2, 4, 7, 20), (1, 5, 64), (1, 3, 15, 16, 17, 24, 40)):
-        left, wide = rng.normal(size=(rows, inner)), rng.normal(size=(inner, columns + 20))
-        for right in (wide[:, :columns], np.ascontiguousarray(wide[:, :columns])):
-            for first in (left, np.asfortranarray(left)):
-                assert np.allclose(product(first, right), left @ right, rtol=0, atol=1e-13)
-                low = np.tril(product(first, right, 2), 2)
-                assert np.allclose(low, np.tril(left @ right, 2), rtol=0, atol=1e-13)

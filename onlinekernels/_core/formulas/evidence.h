@@ -52,27 +52,19 @@ OK_STATIC OK_CLONES void ok_add_slopes(const double *Z, ptrdiff_t n, ptrdiff_t d
                                        const double *OK_RESTRICT both, double *OK_RESTRICT W,
                                        double *OK_RESTRICT slopes)
 {
-    double lanes[OK_LANES];
-    ptrdiff_t j, k, l;
-    for (l = 0; l < OK_LANES; l++) lanes[l] = 0.0;
-    for (j = 0; j + OK_LANES <= i; j += OK_LANES)
-        for (l = 0; l < OK_LANES; l++) lanes[l] += W[j + l] * both[j + l] * fabs(times[i] - times[j + l]);
-    for (l = 0; j + l < i; l++) lanes[l] += W[j + l] * both[j + l] * fabs(times[i] - times[j + l]);
-    slopes[d + 2] -= 0.5 * forgetting * ok_sum_of_lanes(lanes);
+    double fading[OK_LANES] = {0}, all[OK_LANES] = {0};
+    ptrdiff_t j, c;
+    OK_OVER_LANES(i, fading[l] += W[k] * both[k] * fabs(times[i] - times[k]));
+    slopes[d + 2] -= 0.5 * forgetting * ok_sum_of_lanes(fading);
     slopes[d] += 0.5 * W[i] * kernel[i];
     for (j = 0; j < i; j++) W[j] *= kernel[j];
-    for (l = 0; l < OK_LANES; l++) lanes[l] = 0.0;
-    for (j = 0; j + OK_LANES <= i; j += OK_LANES)
-        for (l = 0; l < OK_LANES; l++) lanes[l] += W[j + l];
-    for (l = 0; j + l < i; l++) lanes[l] += W[j + l];
-    slopes[d] += ok_sum_of_lanes(lanes);
-    for (k = 0; k < d; k++) {
-        const double *z = Z + k * n, own = z[i];
-        for (l = 0; l < OK_LANES; l++) lanes[l] = 0.0;
-        for (j = 0; j + OK_LANES <= i; j += OK_LANES)
-            for (l = 0; l < OK_LANES; l++) lanes[l] += W[j + l] * (own - z[j + l]) * (own - z[j + l]);
-        for (l = 0; j + l < i; l++) lanes[l] += W[j + l] * (own - z[j + l]) * (own - z[j + l]);
-        slopes[k] -= ok_sum_of_lanes(lanes);
+    OK_OVER_LANES(i, all[l] += W[k]);
+    slopes[d] += ok_sum_of_lanes(all);
+    for (c = 0; c < d; c++) {
+        const double *z = Z + c * n, own = z[i];
+        double apart[OK_LANES] = {0};
+        OK_OVER_LANES(i, apart[l] += W[k] * (own - z[k]) * (own - z[k]));
+        slopes[c] -= ok_sum_of_lanes(apart);
     }
 }
 

@@ -245,7 +245,7 @@ OK_INLINE void ok_lanes_move_by(int code, int implicit, int has_offset, const ok
     }
 }
 
-#define OK_LANES_CASE(CODE)                                                                        \
+#define OK_LANES_CASE(CODE, NUMBER, NAME)                                                          \
     case CODE:                                                                                     \
         if (rule->implicit && rule->has_offset)                                                    \
             ok_lanes_move_by(CODE, 1, 1, rule, lanes, t, frame, offset, scalar, gap, gap_weight);  \
@@ -255,9 +255,9 @@ OK_INLINE void ok_lanes_move_by(int code, int implicit, int has_offset, const ok
             ok_lanes_move_by(CODE, 0, 1, rule, lanes, t, frame, offset, scalar, gap, gap_weight);  \
         else                                                                                       \
             ok_lanes_move_by(CODE, 0, 0, rule, lanes, t, frame, offset, scalar, gap, gap_weight);  \
-        break
+        break;
 
-/* A loop of its own for each loss that is named here, and each rule. */
+/* A loop of its own for each loss and each rule. */
 OK_STATIC OK_CLONES void ok_lanes_move(const ok_lanes_rule *OK_RESTRICT rule, ok_lanes *OK_RESTRICT lanes,
                                        int64_t *OK_RESTRICT t, double *OK_RESTRICT frame, double *OK_RESTRICT offset,
                                        double *OK_RESTRICT scalar, double *OK_RESTRICT gap,
@@ -266,19 +266,7 @@ OK_STATIC OK_CLONES void ok_lanes_move(const ok_lanes_rule *OK_RESTRICT rule, ok
     ptrdiff_t l;
     int64_t moved = 0, terms = 0, folds = 0;
     switch (rule->loss.code) {
-        OK_LANES_CASE(OK_HINGE);
-        OK_LANES_CASE(OK_NU_HINGE);
-        OK_LANES_CASE(OK_LOGISTIC);
-        OK_LANES_CASE(OK_NOVELTY);
-        OK_LANES_CASE(OK_NU_NOVELTY);
-        OK_LANES_CASE(OK_SQUARED);
-        OK_LANES_CASE(OK_ABSOLUTE);
-        OK_LANES_CASE(OK_QUANTILE);
-        OK_LANES_CASE(OK_INSENSITIVE);
-        OK_LANES_CASE(OK_NU_INSENSITIVE);
-        OK_LANES_CASE(OK_SQUARED_INSENSITIVE);
-        OK_LANES_CASE(OK_HUBER);
-        OK_LANES_CASE(OK_NU_HUBER);
+        OK_EACH_LOSS(OK_LANES_CASE)
     default: /* a loss without a loop of its own: the same, slower */
         ok_lanes_move_by(rule->loss.code, rule->implicit, rule->has_offset, rule, lanes, t, frame, offset, scalar, gap,
                          gap_weight);

@@ -24,22 +24,7 @@ OK_INLINE void ok_four_dots(const double *a, const double *b, const double *c, c
                             ptrdiff_t n, double *sums)
 {
     double la[OK_LANES] = {0}, lb[OK_LANES] = {0}, lc[OK_LANES] = {0}, le[OK_LANES] = {0};
-    ptrdiff_t j, l;
-    for (j = 0; j + OK_LANES <= n; j += OK_LANES)
-        for (l = 0; l < OK_LANES; l++) {
-            double v = x[j + l];
-            la[l] += a[j + l] * v;
-            lb[l] += b[j + l] * v;
-            lc[l] += c[j + l] * v;
-            le[l] += e[j + l] * v;
-        }
-    for (l = 0; j + l < n; l++) {
-        double v = x[j + l];
-        la[l] += a[j + l] * v;
-        lb[l] += b[j + l] * v;
-        lc[l] += c[j + l] * v;
-        le[l] += e[j + l] * v;
-    }
+    OK_OVER_LANES(n, double v = x[k]; la[l] += a[k] * v; lb[l] += b[k] * v; lc[l] += c[k] * v; le[l] += e[k] * v);
     sums[0] = ok_sum_of_lanes(la);
     sums[1] = ok_sum_of_lanes(lb);
     sums[2] = ok_sum_of_lanes(lc);
@@ -49,10 +34,7 @@ OK_INLINE void ok_four_dots(const double *a, const double *b, const double *c, c
 OK_INLINE double ok_one_dot(const double *a, const double *x, ptrdiff_t n)
 {
     double lane[OK_LANES] = {0};
-    ptrdiff_t j, l;
-    for (j = 0; j + OK_LANES <= n; j += OK_LANES)
-        for (l = 0; l < OK_LANES; l++) lane[l] += a[j + l] * x[j + l];
-    for (l = 0; j + l < n; l++) lane[l] += a[j + l] * x[j + l];
+    OK_OVER_LANES(n, lane[l] += a[k] * x[k]);
     return ok_sum_of_lanes(lane);
 }
 

@@ -48,33 +48,18 @@
 #define OK_RESTRICT restrict
 #endif
 
-OK_INLINE double ok_from_bits(uint64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
+#define OK_DEFINE_BITS(NAME, TO, FROM)                                                             \
+    OK_INLINE TO NAME(FROM from)                                                                   \
+    {                                                                                              \
+        TO to;                                                                                     \
+        memcpy(&to, &from, sizeof to);                                                             \
+        return to;                                                                                 \
+    }
 
-OK_INLINE uint64_t ok_to_bits(double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-OK_INLINE float ok_from_bits_f(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-OK_INLINE uint32_t ok_to_bits_f(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
+OK_DEFINE_BITS(ok_from_bits, double, uint64_t)
+OK_DEFINE_BITS(ok_to_bits, uint64_t, double)
+OK_DEFINE_BITS(ok_from_bits_f, float, uint32_t)
+OK_DEFINE_BITS(ok_to_bits_f, uint32_t, float)
 
 /* exp(x) within 1 ulp: x = n ln2 + r with |r| <= ln2/2, a polynomial of degree 11 for exp(r)
  * (relative error 2e-17), and n added to its exponent.  Adding 1.5 * 2^52 rounds to an integer and
@@ -129,13 +114,6 @@ OK_INLINE float ok_exp_f(float x)
     q = ok_from_bits_f(ok_to_bits_f(q) + (k << 23));
     q = x < -87.3365447f ? 0.0f : q;
     return x > 88.7228317f ? HUGE_VALF : q;
-}
-
-/* out may be x. */
-OK_STATIC OK_CLONES void ok_exp_array(const double *x, double *out, ptrdiff_t n)
-{
-    ptrdiff_t i;
-    for (i = 0; i < n; i++) out[i] = ok_exp(x[i]);
 }
 
 /* From n phases to scale * cos of them, in place, and scale * sin of them: random Fourier features.
@@ -193,14 +171,35 @@ OK_STATIC OK_CLONES void ok_fourier_row(double *OK_RESTRICT row, double *OK_REST
  * fused multiply-add, the compiler may use it, and a product is then not rounded before it is added. */
 #define OK_LANES 16
 
+/* A statement with lane l and number k, for all k from 0 to n - 1, of which each OK_LANES-th is in the same lane. */
+#define OK_OVER_LANES(n, STATEMENT)                                                                \
+    do {                                                                                           \
+        ptrdiff_t first_, l;                                                                       \
+        for (first_ = 0; first_ + OK_LANES <= (n); first_ += OK_LANES)                             \
+            for (l = 0; l < OK_LANES; l++) {                                                       \
+                const ptrdiff_t k = first_ + l;                                                    \
+                STATEMENT;                                                                         \
+            }                                                                                      \
+        for (l = 0; first_ + l < (n); l++) {                                                       \
+            const ptrdiff_t k = first_ + l;                                                        \
+            STATEMENT;                                                                             \
+        }                                                                                          \
+    } while (0)
+
+/* A function that is a loop of one statement over the numbers i = 0, ..., n - 1. */
+#define OK_DEFINE_LOOP(NAME, ARGUMENTS, STATEMENT)                                                 \
+    OK_STATIC OK_CLONES void NAME ARGUMENTS                                                        \
+    {                                                                                              \
+        ptrdiff_t i;                                                                               \
+        for (i = 0; i < n; i++) { STATEMENT; }                                                     \
+    }
+
 #define OK_DEFINE_FOR(TYPE, SUFFIX)                                                                \
     OK_INLINE TYPE ok_dot_inline##SUFFIX(const TYPE *a, const TYPE *b, ptrdiff_t n)                \
     {                                                                                              \
         TYPE lane[OK_LANES] = {0}, total = 0;                                                      \
-        ptrdiff_t i = 0, l;                                                                        \
-        for (; i + OK_LANES <= n; i += OK_LANES)                                                   \
-            for (l = 0; l < OK_LANES; l++) lane[l] += a[i + l] * b[i + l];                         \
-        for (l = 0; i + l < n; l++) lane[l] += a[i + l] * b[i + l];                                \
+        ptrdiff_t l;                                                                               \
+        OK_OVER_LANES(n, lane[l] += a[k] * b[k]);                                                  \
         for (l = 0; l < OK_LANES; l++) total += lane[l];                                           \
         return total;                                                                              \
     }                                                                                              \
@@ -208,26 +207,13 @@ OK_STATIC OK_CLONES void ok_fourier_row(double *OK_RESTRICT row, double *OK_REST
     OK_STATIC OK_CLONES void ok_inner_row##SUFFIX(const TYPE *S, ptrdiff_t n, ptrdiff_t d,         \
                                                   const TYPE *x, double *OK_RESTRICT out)          \
     {                                                                                              \
-        ptrdiff_t i = 0, j, l;                                                                     \
+        ptrdiff_t i = 0, l;                                                                        \
         for (; i + 4 <= n; i += 4) {                                                               \
             const TYPE *a = S + i * d, *b = a + d, *c = b + d, *e = c + d;                         \
             TYPE la[OK_LANES] = {0}, lb[OK_LANES] = {0}, lc[OK_LANES] = {0}, le[OK_LANES] = {0};   \
             TYPE ta = 0, tb = 0, tc = 0, te = 0;                                                   \
-            for (j = 0; j + OK_LANES <= d; j += OK_LANES)                                          \
-                for (l = 0; l < OK_LANES; l++) {                                                   \
-                    TYPE v = x[j + l];                                                             \
-                    la[l] += a[j + l] * v;                                                         \
-                    lb[l] += b[j + l] * v;                                                         \
-                    lc[l] += c[j + l] * v;                                                         \
-                    le[l] += e[j + l] * v;                                                         \
-                }                                                                                  \
-            for (l = 0; j + l < d; l++) {                                                          \
-                TYPE v = x[j + l];                                                                 \
-                la[l] += a[j + l] * v;                                                             \
-                lb[l] += b[j + l] * v;                                                             \
-                lc[l] += c[j + l] * v;                                                             \
-                le[l] += e[j + l] * v;                                                             \
-            }                                                                                      \
+            OK_OVER_LANES(d, TYPE v = x[k]; la[l] += a[k] * v; lb[l] += b[k] * v; lc[l] += c[k] * v;\
+                             le[l] += e[k] * v);                                                   \
             for (l = 0; l < OK_LANES; l++) {                                                       \
                 ta += la[l];                                                                       \
                 tb += lb[l];                                                                       \
@@ -285,7 +271,7 @@ OK_STATIC OK_CLONES void ok_fourier_row(double *OK_RESTRICT row, double *OK_REST
                                                  ptrdiff_t n, ptrdiff_t d,                         \
                                                  double *OK_RESTRICT out, ptrdiff_t stride)        \
     {                                                                                              \
-        ptrdiff_t tile = 16384 / (d > 0 ? d : 1) + 1, first, r, i, j, l;                           \
+        ptrdiff_t tile = 16384 / (d > 0 ? d : 1) + 1, first, r, i, l;                              \
         if (d <= OK_LANES && m >= 4) {                                                             \
             ok_narrow_l1_block##SUFFIX(X, m, S, n, d, out, stride);                                \
             return;                                                                                \
@@ -296,30 +282,20 @@ OK_STATIC OK_CLONES void ok_fourier_row(double *OK_RESTRICT row, double *OK_REST
                 for (i = first; i < last; i++) {                                                   \
                     const TYPE *a = X + r * d, *b = S + i * d;                                     \
                     TYPE lane[OK_LANES] = {0}, total = 0;                                          \
-                    for (j = 0; j + OK_LANES <= d; j += OK_LANES)                                  \
-                        for (l = 0; l < OK_LANES; l++)                                             \
-                            lane[l] += (TYPE)fabs((double)(a[j + l] - b[j + l]));                  \
-                    for (l = 0; j + l < d; l++)                                                    \
-                        lane[l] += (TYPE)fabs((double)(a[j + l] - b[j + l]));                      \
+                    OK_OVER_LANES(d, lane[l] += (TYPE)fabs((double)(a[k] - b[k])));                \
                     for (l = 0; l < OK_LANES; l++) total += lane[l];                               \
                     out[r * stride + i] = total;                                                   \
                 }                                                                                  \
         }                                                                                          \
     }                                                                                              \
-    OK_STATIC OK_CLONES void ok_subtract##SUFFIX(const TYPE *x, const TYPE *origin,                \
-                                                 TYPE *OK_RESTRICT out, ptrdiff_t d)               \
-    {                                                                                              \
-        ptrdiff_t j;                                                                               \
-        for (j = 0; j < d; j++) out[j] = x[j] - origin[j];                                         \
-    }                                                                                              \
+    OK_DEFINE_LOOP(ok_subtract##SUFFIX, (const TYPE *x, const TYPE *origin, TYPE *OK_RESTRICT out, ptrdiff_t n), \
+                   out[i] = x[i] - origin[i])                                                      \
     /* |x|^2 and <x, z> in double precision whatever the type of the elements. */                  \
     OK_STATIC OK_CLONES double ok_precise_dot##SUFFIX(const TYPE *a, const TYPE *b, ptrdiff_t n)   \
     {                                                                                              \
         double lane[OK_LANES] = {0}, total = 0;                                                    \
-        ptrdiff_t i = 0, l;                                                                        \
-        for (; i + OK_LANES <= n; i += OK_LANES)                                                   \
-            for (l = 0; l < OK_LANES; l++) lane[l] += (double)a[i + l] * (double)b[i + l];         \
-        for (l = 0; i + l < n; l++) lane[l] += (double)a[i + l] * (double)b[i + l];                \
+        ptrdiff_t l;                                                                               \
+        OK_OVER_LANES(n, lane[l] += (double)a[k] * (double)b[k]);                                  \
         for (l = 0; l < OK_LANES; l++) total += lane[l];                                           \
         return total;                                                                              \
     }                                                                                              \
@@ -327,10 +303,8 @@ OK_STATIC OK_CLONES void ok_fourier_row(double *OK_RESTRICT row, double *OK_REST
     OK_STATIC OK_CLONES int ok_all_finite##SUFFIX(const TYPE *x, ptrdiff_t n)                      \
     {                                                                                              \
         TYPE lane[OK_LANES] = {0}, total = 0;                                                      \
-        ptrdiff_t i = 0, l;                                                                        \
-        for (; i + OK_LANES <= n; i += OK_LANES)                                                   \
-            for (l = 0; l < OK_LANES; l++) lane[l] += x[i + l] - x[i + l];                         \
-        for (l = 0; i + l < n; l++) lane[l] += x[i + l] - x[i + l];                                \
+        ptrdiff_t l;                                                                               \
+        OK_OVER_LANES(n, lane[l] += x[k] - x[k]);                                                  \
         for (l = 0; l < OK_LANES; l++) total += lane[l];                                           \
         return total == 0;                                                                         \
     }
@@ -343,28 +317,18 @@ OK_STATIC OK_CLONES double ok_dot(const double *a, const double *b, ptrdiff_t n)
     return ok_dot_inline(a, b, n);
 }
 
-OK_STATIC OK_CLONES void ok_axpy(double a, const double *x, double *OK_RESTRICT y, ptrdiff_t n)
-{
-    ptrdiff_t i;
-    for (i = 0; i < n; i++) y[i] += a * x[i];
-}
+/* out may be x. */
+OK_DEFINE_LOOP(ok_exp_array, (const double *x, double *out, ptrdiff_t n), out[i] = ok_exp(x[i]))
+
+OK_DEFINE_LOOP(ok_axpy, (double a, const double *x, double *OK_RESTRICT y, ptrdiff_t n), y[i] += a * x[i])
 
 /* rate |x - z|^2 from inner products, never negative; in place, too. */
-OK_STATIC OK_CLONES void ok_distance_row(const double *inner, const double *square, double own_square, double rate,
-                                         double *out, ptrdiff_t n)
-{
-    ptrdiff_t i;
-    for (i = 0; i < n; i++) {
-        double distance = square[i] + own_square - 2.0 * inner[i];
-        out[i] = distance < 0.0 ? 0.0 : rate * distance;
-    }
-}
+OK_DEFINE_LOOP(ok_distance_row, (const double *inner, const double *square, double own_square, double rate, double *out,
+                                 ptrdiff_t n),
+               double distance = square[i] + own_square - 2.0 * inner[i];
+               out[i] = distance < 0.0 ? 0.0 : rate * distance)
 
-OK_STATIC OK_CLONES void ok_widen(const float *x, double *OK_RESTRICT out, ptrdiff_t n)
-{
-    ptrdiff_t i;
-    for (i = 0; i < n; i++) out[i] = x[i];
-}
+OK_DEFINE_LOOP(ok_widen, (const float *x, double *OK_RESTRICT out, ptrdiff_t n), out[i] = x[i])
 
 /* sums[first_j] += k_j c_j and sums[second_j] -= k_j c_j.  With few labels neighbouring terms often
  * share one, and each addition would wait for the one before: four copies of the sums do not. */
@@ -479,21 +443,15 @@ OK_STATIC OK_CLONES ptrdiff_t ok_smallest(const double *x, ptrdiff_t n, ptrdiff_
 }
 
 /* out_i = values[index_i stride] */
-OK_STATIC OK_CLONES void ok_gather(const double *values, ptrdiff_t stride, const ptrdiff_t *index, ptrdiff_t n,
-                                   double *OK_RESTRICT out)
-{
-    ptrdiff_t i;
-    for (i = 0; i < n; i++) out[i] = values[index[i] * stride];
-}
+OK_DEFINE_LOOP(ok_gather, (const double *values, ptrdiff_t stride, const ptrdiff_t *index, ptrdiff_t n,
+                           double *OK_RESTRICT out), out[i] = values[index[i] * stride])
 
 /* sum_i share_i (x_i - mean)^2 */
 OK_STATIC OK_CLONES double ok_scatter(const double *share, const double *x, double mean, ptrdiff_t n)
 {
     double lane[OK_LANES] = {0}, total = 0;
-    ptrdiff_t i = 0, l;
-    for (; i + OK_LANES <= n; i += OK_LANES)
-        for (l = 0; l < OK_LANES; l++) lane[l] += share[i + l] * ((x[i + l] - mean) * (x[i + l] - mean));
-    for (l = 0; i + l < n; l++) lane[l] += share[i + l] * ((x[i + l] - mean) * (x[i + l] - mean));
+    ptrdiff_t l;
+    OK_OVER_LANES(n, lane[l] += share[k] * ((x[k] - mean) * (x[k] - mean)));
     for (l = 0; l < OK_LANES; l++) total += lane[l];
     return total;
 }
@@ -501,22 +459,13 @@ OK_STATIC OK_CLONES double ok_scatter(const double *share, const double *x, doub
 /* ---- Kernel rows: k(x, s_j) for all j from inner products or distances ------------------------ */
 
 /* exp(-gamma |x - s|^2) with |x - s|^2 = |x|^2 + |s|^2 - 2 <x, s>, never below 0. */
-OK_STATIC OK_CLONES void ok_gaussian_row(const double *inner, const double *square, double own_square,
-                                         double gamma, double *OK_RESTRICT out, ptrdiff_t n)
-{
-    ptrdiff_t j;
-    for (j = 0; j < n; j++) {
-        double distance = own_square + square[j] - 2.0 * inner[j];
-        distance = distance < 0.0 ? 0.0 : distance;
-        out[j] = ok_exp(-gamma * distance);
-    }
-}
+OK_DEFINE_LOOP(ok_gaussian_row, (const double *inner, const double *square, double own_square, double gamma,
+                                 double *OK_RESTRICT out, ptrdiff_t n),
+               double distance = own_square + square[i] - 2.0 * inner[i];
+               out[i] = ok_exp(-gamma * (distance < 0.0 ? 0.0 : distance)))
 
-OK_STATIC OK_CLONES void ok_laplacian_row(const double *distance, double rate, double *OK_RESTRICT out, ptrdiff_t n)
-{
-    ptrdiff_t j;
-    for (j = 0; j < n; j++) out[j] = ok_exp(-rate * distance[j]);
-}
+OK_DEFINE_LOOP(ok_laplacian_row, (const double *distance, double rate, double *OK_RESTRICT out, ptrdiff_t n),
+               out[i] = ok_exp(-rate * distance[i]))
 
 /* scale * (inner + tilt_j + own) + bias: an inner product taken about an origin and brought back. */
 OK_STATIC OK_CLONES void ok_affine_row(const double *inner, const double *origin_product, double own, double scale,
@@ -548,28 +497,9 @@ OK_STATIC OK_CLONES void ok_power_row(double *OK_RESTRICT base, int degree, ptrd
     }
 }
 
-OK_STATIC OK_CLONES void ok_add_row(double *OK_RESTRICT into, const double *row, ptrdiff_t n)
-{
-    ptrdiff_t j;
-    for (j = 0; j < n; j++) into[j] += row[j];
-}
-
-OK_STATIC OK_CLONES void ok_multiply_row(double *OK_RESTRICT into, const double *row, ptrdiff_t n)
-{
-    ptrdiff_t j;
-    for (j = 0; j < n; j++) into[j] *= row[j];
-}
-
-OK_STATIC OK_CLONES void ok_shift_row(double *OK_RESTRICT row, double by, ptrdiff_t n)
-{
-    ptrdiff_t j;
-    for (j = 0; j < n; j++) row[j] += by;
-}
-
-OK_STATIC OK_CLONES void ok_scale_row(double *OK_RESTRICT row, double by, ptrdiff_t n)
-{
-    ptrdiff_t j;
-    for (j = 0; j < n; j++) row[j] *= by;
-}
+OK_DEFINE_LOOP(ok_add_row, (double *OK_RESTRICT into, const double *row, ptrdiff_t n), into[i] += row[i])
+OK_DEFINE_LOOP(ok_multiply_row, (double *OK_RESTRICT into, const double *row, ptrdiff_t n), into[i] *= row[i])
+OK_DEFINE_LOOP(ok_shift_row, (double *OK_RESTRICT row, double by, ptrdiff_t n), row[i] += by)
+OK_DEFINE_LOOP(ok_scale_row, (double *OK_RESTRICT row, double by, ptrdiff_t n), row[i] *= by)
 
 #endif
