@@ -10,7 +10,7 @@ import numpy as np
 from onlinekernels._core.combiners import interval_ends, interval_factors
 from onlinekernels._core.errors import row_error
 from onlinekernels.base import validation
-from onlinekernels.base.estimator import learned, UncertainEstimator
+from onlinekernels.base.estimator import learned, only_if, UncertainEstimator
 from onlinekernels.base.labelsets import ManyLabels
 from onlinekernels.base.labelvalues import plain
 from onlinekernels.base.members import member_state, shown
@@ -304,6 +304,7 @@ class CombinedEstimator(CompositeEstimator):
             raise AttributeError("A detector is told nothing to be wrong about, and notices no changes.")
         return state.backend.changes.changes[:, 0].tolist()
 
+    @only_if(lambda model: model._current_loss().task != "novelty")
     def new_changes(self) -> Any:
         """An iterable over changes: every loop over it yields the rows in `changes_` that were noticed since the one
         before.

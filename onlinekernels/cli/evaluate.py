@@ -1,9 +1,11 @@
 """``evaluate``: how well models would learn a stream, several side by side, and nothing is kept."""
+from importlib.util import find_spec
 from itertools import chain
 
 from onlinekernels import evaluate
 from onlinekernels.cli.models import add_model_options, examples, named_models
-from onlinekernels.cli.options import Interruption, add_command, add_data_options, refuse_same_file
+from onlinekernels.cli.options import Interruption, add_command, add_data_options, check_folder, refuse_same_file
+from onlinekernels.cli.tables import Refused
 
 DESCRIPTION = """\
 Let one model or several predict and learn a stream, each row before it is learned, and print their
@@ -24,13 +26,17 @@ def add_evaluate(subcommands):
 
 
 def _evaluate(arguments):
-    refuse_same_file("--plot", arguments.plot, arguments.data)
-    models = named_models(arguments, arguments.algorithm)
+    if arguments.plot is not None:
+        refuse_same_file("--plot", arguments.plot, arguments.data)
+        check_folder(arguments.plot)
+        if find_spec("matplotlib") is None:
+            raise Refused("--plot needs matplotlib: pip install matplotlib")
+    models = named_models(arguments, arguments.algorithm or [])
     with Interruption() as interruption:
         chunks = (chunk.X if y is None else (chunk.X, y)
                   for _, chunk, y in examples(arguments, interruption, models) if chunk.lines)
         first = [next(chunks, None)]  # by now there are models
-        if first == [None]:
+        if first[0] is None:
             raise ValueError(f"{', '.join(arguments.data)}: no examples to learn from.")
         compared = {type(model).__name__: model for model in models}
         comparison = evaluate.compare(compared, chain(first, chunks), classes=arguments.classes)

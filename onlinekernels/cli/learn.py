@@ -4,7 +4,6 @@ import json
 import math
 import os
 import sys
-import tempfile
 from collections import Counter
 from contextlib import suppress
 from time import monotonic
@@ -14,7 +13,9 @@ import numpy as np
 from onlinekernels import load
 from onlinekernels.base import files
 from onlinekernels.cli.models import OF_MODEL, add_model_options, examples, named_models, with_line
-from onlinekernels.cli.options import Interruption, add_command, add_data_options, count, in_one_line, refuse_same_file
+from onlinekernels.cli.options import (
+    Interruption, add_command, add_data_options, check_folder, count, in_one_line, refuse_same_file,
+)
 from onlinekernels.cli.tables import ChangedFile, Refused
 from onlinekernels.evaluate.measures import RunningAUC
 
@@ -101,11 +102,7 @@ def _check(arguments):
         raise IsADirectoryError(21, "is a folder, and --save needs a file", path)
     if os.path.exists(path) and not (arguments.force or arguments.resume):
         raise Refused(f"--save must not be a file that exists, {path!r}: --resume goes on, --force replaces it.")
-    folder = os.path.dirname(os.path.realpath(path))
-    try:
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise OSError(error.errno, f"cannot be saved to: {error.strerror}", folder) from error
+    check_folder(path)
 
 
 class _Run:

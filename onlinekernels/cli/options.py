@@ -6,6 +6,7 @@ import re
 import signal
 import stat
 import sys
+import tempfile
 import threading
 import warnings
 
@@ -148,6 +149,15 @@ def add_data_options(parser):
     add("--limit", type=count, metavar="N", help="stop after N rows of a file")
     add("--chunk", type=count, default=1024, metavar="N",
         help="most rows at a time (default: %(default)s); on a pipe, fewer once the oldest is 0.1 s old")
+
+
+def check_folder(path):
+    """OSError, before anything is learned, if no file can be written where this one shall be."""
+    folder = os.path.dirname(os.path.realpath(path))
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise OSError(error.errno, f"cannot be saved to: {error.strerror}", folder) from error
 
 
 def refuse_same_file(option, path, sources):

@@ -586,3 +586,8 @@ def test_a_threshold_changes_predictions_and_no_alarms():
         for name, value in state_of(plain).items():
             assert np.array_equal(value, state_of(changes)[name]), name
     assert np.mean(models[2].predict(X)) > np.mean(models[0].predict(X)) + 0.05
+
+
+def test_a_detector_has_no_changes_to_tell():
+    detector = OnlineKernelDetector().partial_fit(np.random.default_rng(0).normal(size=(20, 2)))
+    assert not hasattr(detector, "new_changes") and not hasattr(detector, "changes_")

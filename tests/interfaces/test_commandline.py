@@ -490,3 +490,15 @@ def test_predict_says_what_the_model_has_seen(data, tmp_path, capsys):
         assert main(["predict", tmp_path / "m", path, "--features", "x,y", "--target", target]) == 0
         said = f"{path}: the model has learned the first 500 of these rows, and figures of new rows are worse."
         assert capsys.readouterr().err.count(said) == is_said
+
+
+def test_evaluate_chooses_a_model_and_takes_detectors(tmp_path, capsys):
+    data = write_table(tmp_path / "data.csv", slice(300))
+    for options, name in (([], "OnlineKernelRegressor"), (["--target", "word"], "OnlineKernelClassifier"),
+                          (["--target", "none"], "OnlineKernelDetector"),
+                          (["--target", "none", "--algorithm", "silk", "--loss", "nunovelty:0.02"], "SILK")):
+        effort = [] if "silk" in options else ["--effort", "low"]
+        assert main(["evaluate", data, "--features", "x,y", *options, *effort]) == 0
+        assert name in capsys.readouterr().out
+    assert "cannot be saved to" in failed(["evaluate", data, "--plot", tmp_path / "nowhere" / "a.png"], capsys)
+    assert "--plot must not be" in refused(["evaluate", data, "--plot", data], capsys)

@@ -212,14 +212,16 @@ def test_arrays_are_learned_as_a_table_of_them_is(tmp_path, capsys):
         file.writelines(f"{a!r},{b!r},{word}\n" for (a, b), word in zip(X[:400].tolist(), WORDS[:400], strict=True))
     for target in ([], ["--target", "none"]):
         for name in ("a.npz", "a.csv"):
-            assert main(["learn", tmp_path / name, *target, "--effort", "low", "--save", tmp_path / f"m{name}.npz"]) == 0
+            save = ["--effort", "low", "--save", tmp_path / f"m{name}.npz"]
+            assert main(["learn", tmp_path / name, *target, *save]) == 0
         of_arrays, of_table = (load(tmp_path / f"m{name}.npz") for name in ("a.npz", "a.csv"))
         assert of_arrays.n_features_in_ == 2 and of_arrays.t_ == 400
         if not target:
             assert np.array_equal(of_arrays.decision_function(X[400:500]), of_table.decision_function(X[400:500]))
     np.savez(tmp_path / "b.npz", X=X[:200])
     assert main(["learn", tmp_path / "b.npz", "--effort", "low"]) == 0
-    for arrays, words in (({"Z": X}, "array X"), ({"X": X[0]}, "2 dimensions"), ({"X": X, "y": Y[:5]}, "as many labels")):
+    for arrays, words in (({"Z": X}, "array X"), ({"X": X[0]}, "2 dimensions"),
+                          ({"X": X, "y": Y[:5]}, "as many labels")):
         np.savez(tmp_path / "bad.npz", **arrays)
         assert words in failed(["learn", tmp_path / "bad.npz"], capsys)
     (tmp_path / "bad.npz").write_bytes(b"PK\3\4 nothing")
