@@ -1476,8 +1476,7 @@ cdef class SelfTuning(Ensemble):
     cdef long long checked              # row at which a change was looked for last
     cdef readonly object pending        # the pending refresh, or None
     cdef readonly list refreshes        # (t, whether by an alarm, what each kind has learned)
-    cdef object memory_of_rows          # owns these, both rings in which row t is at t % size:
-    cdef double* kept                   # rows, targets and weights,
+    cdef double* kept                   # rings in which row t is at t % size: rows, targets and weights,
     cdef double* losses_kept            # losses of the learned members and of the plain one
     cdef readonly Py_ssize_t capacity   # rows of the first
     cdef readonly object kept_array, loss_array, units

@@ -213,8 +213,11 @@ def test_what_was_learned_can_be_copied_whatever_the_rounding(data, unit, size, 
         for i in range(0, 230, 33):
             part = order[i : i + 33]
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # with the polynomial of such rows it says that learning diverges
-                model.partial_fit(factor * rows[part], y[part])
+                warnings.simplefilter("ignore")  # with the polynomial of such rows it says that learning diverges,
+                try:
+                    model.partial_fit(factor * rows[part], y[part])
+                except FloatingPointError:      # and what it has learned until then is no covariance any more
+                    break
             same_state(model, pickle.loads(pickle.dumps(model)))
 
 
