@@ -190,7 +190,7 @@ class CompositeEstimator(UncertainEstimator):
 
     A subclass has `_settings`, which checks its parameters and gives what the plan is made from, and `_begin`, which
     makes a backend of the core. For novelty what that gives instead of deviations are
-    thresholds, and it has `threshold()`.
+    thresholds, and it has `threshold()`. A row whose weight is above `LARGEST_WEIGHT` counts as one that has it.
     """
 
     def _settings(self):

@@ -1,10 +1,20 @@
 """The Cholesky factor against NumPy, of all sizes that its loops treat differently."""
 import numpy as np
 import pytest
-from onlinekernels._core.linalg import Factor, covariances, judged
+from onlinekernels._core.linalg import Factor, covariances, judged, matmul
 from onlinekernels._core.schema import lower_triangular
 
 RNG = np.random.default_rng(11)
+
+
+def test_products_in_parts_are_numpys():
+    """Below, between and beyond the sizes that are cut, also into a part of an array."""
+    for n, k, m in ((60, 60, 60), (129, 60, 1003), (3, 128, 4099), (500, 1, 1025), (500, 7, 900), (129, 129, 70)):
+        left, right = RNG.normal(size=(n, k)), RNG.normal(size=(m, k)).T
+        out = np.full((n, m + 5), np.nan)
+        matmul(left, right, out[:, :m])
+        np.testing.assert_allclose(out[:, :m], left @ right, rtol=1e-12, atol=1e-12)
+        assert np.isnan(out[:, m:]).all()
 
 
 def test_its_solves_are_numpys():

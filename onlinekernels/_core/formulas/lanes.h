@@ -1,7 +1,7 @@
 /* Many models side by side: lane l of every row of numbers belongs to model l of a block.
  *
- * Each function serves all OK_LANES models of a block by loops without branches over the lanes, which the compiler turns
- * into vector code (vecmath.h says how).  bank.pyx has what is done one by one. */
+ * Each function serves all OK_LANES models of a block by loops without branches over the lanes, which the compiler
+ * turns into vector code (vecmath.h says how).  bank.pyx has what is done one by one. */
 #ifndef ONLINEKERNELS_LANES_H
 #define ONLINEKERNELS_LANES_H
 
